@@ -1,0 +1,56 @@
+/* buf.c: the bytes of tensors: counted buffers, and pools that drop all of theirs at once.
+ *
+ * Header and data are one allocation, so that a buffer exists or does not.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "runtime.h"
+
+enum { HEADER = 64 };
+_Static_assert(sizeof(ccn__buf) <= HEADER, "data starts 64 bytes behind the header");
+
+/* At least 256: from there on the heap aligns to 64. */
+static size_t block_size(size_t bytes) { return HEADER + (bytes < 256 - HEADER ? 256 - HEADER : bytes); }
+
+static void link_in(ccn__pool *p, ccn__buf *b) {
+  b->pool = p;
+  b->prev = NULL;
+  b->next = p->first;
+  if (b->next) b->next->prev = b;
+  p->first = b;
+}
+
+static void link_out(ccn__buf *b) {
+  if (b->prev) b->prev->next = b->next;
+  else b->pool->first = b->next;
+  if (b->next) b->next->prev = b->prev;
+}
+
+ccn__buf *ccn__buf_new(ccn__pool *p, size_t bytes) {
+  if (bytes > SIZE_MAX / 2) ccn__throw(p->heap, CCN_OUT_OF_MEMORY);
+  ccn__buf *b = ccn__heap_alloc(p->heap, block_size(bytes));
+  b->refs = 1;
+  b->bytes = bytes;
+  b->data = (char *)b + HEADER;
+  memset(b->data, 0xff, bytes);
+  link_in(p, b);
+  return b;
+}
+
+void ccn__buf_unref(ccn__buf *b) {
+  if (!b || --b->refs) return;
+  link_out(b);
+  ccn__heap_free(b->pool->heap, b, block_size(b->bytes));
+}
+
+void ccn__buf_move(ccn__buf *b, ccn__pool *to) {
+  if (b->pool == to) return;
+  link_out(b);
+  link_in(to, b);
+}
+
+void ccn__pool_clear(ccn__pool *p) {
+  for (ccn__buf *b = p->first, *next; b; b = next) {
+    next = b->next;
+    ccn__heap_free(p->heap, b, block_size(b->bytes));
+  }
+  p->first = NULL;
+}

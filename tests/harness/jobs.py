@@ -1,0 +1,113 @@
+# jobs.py: the jobs of scripts/test: each builds in a folder of its own below build-test/ and runs suites in it.
+# SPDX-License-Identifier: Apache-2.0
+import os
+import shutil
+import traceback
+
+from . import checks, cli, fresh, fuzz, graphs, pages, placements, programs, ui, units, vectors, wrong
+from .core import CORES, ROOT, Build, Tally, run
+
+FOLDER = ROOT / "build-test"
+
+# In the order in which they run; each takes (build, options) and returns a Tally.
+SUITES = {
+    "units": units.suite,
+    "programs": programs.suite,
+    "wrong": wrong.suite,
+    "placements": placements.suite,
+    "graphs": graphs.suite,
+    "vectors": vectors.suite,
+    "ui": ui.suite,
+    "pages": pages.suite,
+    "cli": cli.suite,
+    "checks": checks.suite,
+    "linearity": checks.linearity,
+    "style": checks.style,
+}
+SANITIZED = ["units", "programs", "wrong", "placements", "ui", "pages", "cli"]
+
+
+class BuildFailed(Exception):
+    pass
+
+
+def make(name, *settings, compiler="gcc", env=None):
+    """Configures and builds build-test/NAME; its compiler is set in the environment, as meson wants it."""
+    folder = FOLDER / name
+    env = dict(env or {}, CC=compiler)
+    if (folder / "build.ninja").exists():
+        configured = run(["meson", "setup", "--reconfigure", folder, *settings], env=env)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+        configured = run(["meson", "setup", folder, *settings], env=env)
+    if configured.status != 0:
+        raise BuildFailed(configured.out[-4000:] + configured.err[-2000:])
+    built = run(["ninja", "-C", folder, "-j", CORES], timeout=1800, env=env)
+    if built.status != 0:
+        raise BuildFailed(built.out[-6000:] + built.err[-2000:])
+    return Build(folder)
+
+
+def run_suites(build, names, options):
+    total = Tally("")
+    for name in names:
+        try:
+            tally = SUITES[name](build, options)
+        except Exception:  # a defect of the runner, or what it could not expect: red, and on to the next suite
+            tally = Tally(name)
+            tally.fail("the suite itself", traceback.format_exc())
+        notes = f" ({'; '.join(tally.notes)})" if tally.notes else ""
+        print(f"  {name}: {tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped{notes}", flush=True)
+        total.add(tally)
+    return total
+
+
+def job_gcc(options):
+    return run_suites(make("gcc", "-Dwerror=true"), list(SUITES), options)
+
+
+def job_clang(options):
+    return run_suites(make("clang", "-Dwerror=true", compiler="clang"), ["units", "programs", "vectors", "checks"],
+                      options)
+
+
+def job_sanitizers(options):
+    build = make("asan", "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dc_args=-fno-sanitize-recover=all",
+                 compiler="gcc")
+    os.environ.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+    return run_suites(build, SANITIZED, options)
+
+
+def job_fuzz(options):
+    build = make("fuzz", "-Dfuzz=true", "-Db_sanitize=address,undefined", "-Db_lundef=false",
+                 "-Dc_args=-fno-sanitize-recover=all", compiler="clang")
+    return fuzz.smoke(build, plain_build(), options)
+
+
+def job_coverage(options):
+    return fuzz.coverage(make("coverage", "-Db_coverage=true", "-Dbuildtype=debug"), plain_build(), options)
+
+
+def job_valgrind(options):
+    return checks.memcheck(plain_build(), options)
+
+
+def job_fresh(options):
+    return fresh.job(options)
+
+
+def plain_build():
+    """The plain build, whose ccn makes inputs for other jobs."""
+    return make("gcc", "-Dwerror=true")
+
+
+# name → (function, in which sets)
+JOBS = {
+    "gcc": (job_gcc, "quick ci all"),
+    "clang": (job_clang, "ci all"),
+    "sanitizers": (job_sanitizers, "ci all"),
+    "fuzz": (job_fuzz, "ci all"),
+    "coverage": (job_coverage, "ci all"),
+    "valgrind": (job_valgrind, "all"),
+    "fresh": (job_fresh, "all"),
+}
