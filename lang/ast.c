@@ -12,7 +12,7 @@ const char *ccn__ast_kind_name(ccn__ast_kind k) {
 }
 
 const char *ccn__oper_text(ccn__oper op) {
-  static const char *const texts[CCN__T_OPER_COUNT] = {"",  "+",  "-", "*",  "/",  "//", "%",   "**", "<",
+  static const char *const texts[CCN__T_OPER_COUNT] = {"",   "+", "-",  "*",  "/",  "//",  "%",  "**", "<",
                                                        "<=", ">", ">=", "==", "!=", "and", "or", "not"};
   return (unsigned)op < CCN__T_OPER_COUNT ? texts[op] : "?";
 }
@@ -42,39 +42,39 @@ static void attributes(const ccn__ast *n, ccn__text *out) {
     ccn__text_puts(out, n->name);
   }
   switch ((ccn__ast_kind)n->kind) {
-    case CCN__AST_INT: ccn__text_printf(out, " %lld", (long long)n->i); break;
-    case CCN__AST_FLOAT:
-      ccn__text_putc(out, ' ');
-      ccn__text_float(out, n->f, false);
-      break;
-    case CCN__AST_BOOL: ccn__text_puts(out, n->i ? " true" : " false"); break;
-    case CCN__AST_TEXT:
-      ccn__text_putc(out, ' ');
-      quoted(out, n->str, (size_t)n->i);
-      break;
-    case CCN__AST_FORMAT:
-    case CCN__AST_IMPORT:
-      if (!n->str) break;
-      ccn__text_putc(out, ' ');
-      quoted(out, n->str, strlen(n->str));
-      break;
-    case CCN__AST_UNARY:
-    case CCN__AST_BINARY:
-      ccn__text_putc(out, ' ');
-      ccn__text_puts(out, ccn__oper_text((ccn__oper)n->op));
-      break;
-    case CCN__AST_RANGE:
-      if (n->op) ccn__text_puts(out, " inclusive");
-      break;
-    case CCN__AST_TENSOR_TYPE:
-      if (n->op && !n->list.n) ccn__text_puts(out, " []");
-      break;
-    default: break;
+  case CCN__AST_INT: ccn__text_printf(out, " %lld", (long long)n->i); break;
+  case CCN__AST_FLOAT:
+    ccn__text_putc(out, ' ');
+    ccn__text_float(out, n->f, false);
+    break;
+  case CCN__AST_BOOL: ccn__text_puts(out, n->i ? " true" : " false"); break;
+  case CCN__AST_TEXT:
+    ccn__text_putc(out, ' ');
+    quoted(out, n->str, (size_t)n->i);
+    break;
+  case CCN__AST_FORMAT:
+  case CCN__AST_IMPORT:
+    if (!n->str) break;
+    ccn__text_putc(out, ' ');
+    quoted(out, n->str, strlen(n->str));
+    break;
+  case CCN__AST_UNARY:
+  case CCN__AST_BINARY:
+    ccn__text_putc(out, ' ');
+    ccn__text_puts(out, ccn__oper_text((ccn__oper)n->op));
+    break;
+  case CCN__AST_RANGE:
+    if (n->op) ccn__text_puts(out, " inclusive");
+    break;
+  case CCN__AST_TENSOR_TYPE:
+    if (n->op && !n->list.n) ccn__text_puts(out, " []");
+    break;
+  default: break;
   }
 }
 
-/* Trees get as high as the parser lets them (some thousands), so the indentation stops growing: else the text of a
- * chain would be quadratic. The parentheses still tell. */
+/* Trees get as high as the parser lets them (some thousands), so the indentation stops growing: else the
+ * text of a chain would be quadratic. The parentheses still tell. */
 #define MAX_INDENT 64
 
 static void print(const ccn__ast *n, const char *role, uint32_t depth, ccn__text *out);

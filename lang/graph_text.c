@@ -49,7 +49,8 @@ static void put_name(printer *p, const char *s) {
 }
 
 static void put_axis(printer *p, uint64_t axis) {
-  if (axis < p->g->mesh.naxes && p->g->mesh.name[axis]) put_name(p, p->g->mesh.name[axis]);
+  if (axis < p->g->mesh.naxes && axis < CCN__MAX_AXES && p->g->mesh.name[axis])
+    put_name(p, p->g->mesh.name[axis]);
   else ccn__text_printf(p->out, "axis?%llu", (unsigned long long)axis);
 }
 
@@ -382,7 +383,7 @@ static void put_nodes(printer *p) {
 
 static void put_mesh(printer *p) {
   const ccn__mesh *m = &p->g->mesh;
-  for (uint32_t i = 0; i < m->naxes; i++) {
+  for (uint32_t i = 0; i < m->naxes && i < CCN__MAX_AXES; i++) {
     puts_(p, i ? ", " : "  mesh ");
     put_axis(p, i);
     if (m->size[i]) ccn__text_printf(p->out, ": %d", (int)m->size[i]);

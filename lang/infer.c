@@ -308,6 +308,16 @@ static bool one_owes(const ccn__infer_in *q, uint32_t a, int only, uint8_t op) {
 
 static bool sum_max_min(uint8_t op) { return op == CCN__RED_SUM || op == CCN__RED_MAX || op == CCN__RED_MIN; }
 
+/* Casts that lose nothing: between floats for a sum; for max and min any that keeps the order too. */
+static bool widens(uint8_t op, ccn__dtype from, ccn__dtype to) {
+  if (ccn__dtype_widens(from, to) || (op != CCN__RED_SUM && from == to)) return true;
+  if (op == CCN__RED_SUM || ccn__dtype_is_float(from)) return false;
+  static const uint8_t digits[CCN__DTYPE_COUNT] = {[CCN__F64] = 53, [CCN__F32] = 24, [CCN__F16] = 11, [CCN__BF16] = 8,
+                                                   [CCN__I64] = 63, [CCN__I32] = 31, [CCN__I16] = 15, [CCN__I8] = 7,
+                                                   [CCN__U8] = 8,   [CCN__BOOL] = 1};
+  return digits[to] >= digits[from] && !(ccn__dtype_class(to) == CCN__CLASS_U && ccn__dtype_class(from) == CCN__CLASS_I);
+}
+
 /* Whether what the operands owe over axis a passes through the op. */
 static bool passes(const ccn__infer_in *q, uint32_t a) {
   uint8_t op = 0;
@@ -321,8 +331,7 @@ static bool passes(const ccn__infer_in *q, uint32_t a) {
   case CCN__PRULE_MAXIMUM: return all_owe(q, a, 0, CCN__RED_MAX) || one_owes(q, a, -1, CCN__RED_MAX);
   case CCN__PRULE_MINIMUM: return all_owe(q, a, 0, CCN__RED_MIN) || one_owes(q, a, -1, CCN__RED_MIN);
   case CCN__PRULE_SELECT: return whole(q, 0, a) && all_owe(q, a, 1, 0) && sum_max_min(op);
-  case CCN__PRULE_WIDENING:
-    return sum_max_min(op) && q->want && ccn__dtype_widens((ccn__dtype)q->in[0]->dtype, (ccn__dtype)q->want->dtype);
+  case CCN__PRULE_WIDENING: return sum_max_min(op) && q->want && widens(op, (ccn__dtype)q->in[0]->dtype, (ccn__dtype)q->want->dtype);
   case CCN__PRULE_REDUCE: return op == ccn__op_redop(q->op);
   case CCN__PRULE_SHAPE:
   case CCN__PRULE_CONCAT: return all_owe(q, a, 0, 0);
@@ -452,8 +461,10 @@ static bool placements(const ccn__infer_in *q, const labels *l, ccn__type *out, 
 
 /* ---- bundles --------------------------------------------------------------------------------------------------------------- */
 
-static bool bundles(const ccn__infer_in *q, bool *out_tensors, ccn__type *out, ccn__type_error *err) {
+/* *out_bundle: the operand whose bundle the result is, or -1. */
+static bool bundles(const ccn__infer_in *q, int *out_bundle, bool *out_tensors, ccn__type *out, ccn__type_error *err) {
   int bundle = -1;
+  *out_bundle = -1;
   for (uint32_t i = 0; i < q->nin; i++)
     if (q->in[i]->bundle && (bundle < 0 || q->in[i]->bundle < q->in[bundle]->bundle)) bundle = (int)i;
   *out_tensors = bundle >= 0 && q->in[bundle]->bundle == CCN__BUNDLE_TENSORS;
@@ -466,6 +477,7 @@ static bool bundles(const ccn__infer_in *q, bool *out_tensors, ccn__type *out, c
   if (elementwise) {
     out->bundle = q->in[bundle]->bundle;
     out->bundle_id = q->in[bundle]->bundle_id;
+    *out_bundle = bundle;
   }
   return true;
 }
@@ -586,8 +598,8 @@ static bool infer_signature(const ccn__infer_in *q, ccn__type *out, ccn__type_er
   token t[8];
   const char *s = ccn__op_table[q->op].sig, *again;
   bool tensors;
-  int n = 0;
-  if (!dtypes(q, out, err) || !bundles(q, &tensors, out, err)) return false;
+  int n = 0, bundle;
+  if (!dtypes(q, out, err) || !bundles(q, &bundle, &tensors, out, err)) return false;
   l.of = ccn__arena_alloc(q->g->arena, q->nin * sizeof *l.of + 1);
   memset(l.of, 0xff, q->nin * sizeof *l.of);
   again = s;
@@ -599,6 +611,7 @@ static bool infer_signature(const ccn__infer_in *q, ccn__type *out, ccn__type_er
   s = strstr(s, "->") + 2;
   n = read_tokens(&s, t);
   if (!result_shape(q, &l, t, n, out, err)) return false;
+  if (bundle >= 0) out->dim[0] = q->in[bundle]->dim[0];
   if (q->in[0]->bundle && ccn__attr_int(q->attrs, CCN__A_PER, 0)) per_tensor(q, out);
   return placements(q, &l, out, err);
 }

@@ -49,6 +49,15 @@ const char *ccn__index_text(ccn__run *r, uint32_t ndims, const ccn__box *box, in
   return t.at;
 }
 
+void ccn__index_raise(ccn__job *j, uint32_t ndims, const ccn__box *box, int64_t i, int64_t index, int64_t extent) {
+  ccn__run *r = j->r;
+  ccn__diag *d = ccn__error(r->rt->diags, 605, j->n->span, "an index is outside",
+                            "index %lld is outside the extent %lld in `%s`, element %s of the indices",
+                            (long long)index, (long long)extent, ccn__node_name(j->n),
+                            ccn__index_text(r, ndims, box, i));
+  ccn__node_raise(r, j->n, d);
+}
+
 /* ---- values --------------------------------------------------------------------------------------------------- */
 
 ccn__value *ccn__value_new(ccn__run *r) {
@@ -69,7 +78,7 @@ static void release(ccn__run *r, ccn__value *v) {
   if (!v) return;
   for (uint32_t k = 0; k < r->world; k++) piece_release(&v->piece[k]);
   v->tree = v->nan = 0;
-  v->filled = false;
+  v->filled = v->per = false;
   if (v->folded) release(r, v->folded);
   for (uint32_t i = 0; i < v->nstate; i++) release(r, v->state[i]);
 }

@@ -126,12 +126,13 @@ static void restride(ccn__job *j, const ccn__value *x, int64_t at, const int64_t
  * of each rank has the same elements in the same order, and reshape is a new name for the same buffer. */
 static void check_order(ccn__job *j, const ccn__value *x, const ccn__box *b) {
   int64_t was[CCN__BLOCK], is[CCN__BLOCK];
-  for (int64_t e = 0; e < b->elements; e += CCN__BLOCK) {
+  int64_t step = (b->elements - 1) / CCN__BLOCK * CCN__BLOCK; /* the first block and the last, or all */
+  if (j->r->unshared || step <= 0) step = CCN__BLOCK;
+  for (int64_t e = 0; e < b->elements; e += step) {
     const size_t m = b->elements - e < CCN__BLOCK ? (size_t)(b->elements - e) : CCN__BLOCK;
     ccn__global_indices(x->rank, x->dim, b, e, m, was);
     ccn__global_indices(j->out->rank, j->out->dim, &j->box, e, m, is);
     if (memcmp(was, is, m * sizeof was[0]) != 0) ccn__defect(j->r, j->n, "moves elements between ranks");
-    if (!j->r->unshared) e += b->elements - CCN__BLOCK > e ? (b->elements - 1 - e) / CCN__BLOCK * CCN__BLOCK - CCN__BLOCK : 0;
   }
 }
 

@@ -134,28 +134,26 @@ X(F32, float, fmodf, floorf, copysignf)
 
 /* ---- maximum, minimum, abs, sign, relu --------------------------------------------------------------- */
 
-/* Equal operands differ at most in the sign of zero: "and" of the bits is +0 if either is, "or" -0. The first
- * NaN is the result, so that its bits do not depend on how a compiler orders the operands. */
+/* Equal operands differ at most in the sign of zero: "and" of the bits is +0 if either is, "or" -0. The first NaN
+ * is the result, so that its bits do not depend on how a compiler orders the operands. */
 #define X(ID, T, U) \
+  static inline U bits_##ID(T x) { \
+    U u; \
+    memcpy(&u, &x, sizeof u); \
+    return u; \
+  } \
+  static inline T from_bits_##ID(U u) { \
+    T x; \
+    memcpy(&x, &u, sizeof x); \
+    return x; \
+  } \
   static inline T maximum_##ID(T x, T y) { \
-    U a, b; \
-    T zero; \
-    memcpy(&a, &x, sizeof a); \
-    memcpy(&b, &y, sizeof b); \
-    a &= b; \
-    memcpy(&zero, &a, sizeof zero); \
-    const T r = x > y ? x : y, s = x == y ? zero : r; \
-    return x != x ? x : s; \
+    const U r = bits_##ID(x > y ? x : y) & (bits_##ID(x) | (x == y ? 0 : ~(U)0)); \
+    return x != x ? x : from_bits_##ID(r); \
   } \
   static inline T minimum_##ID(T x, T y) { \
-    U a, b; \
-    T zero; \
-    memcpy(&a, &x, sizeof a); \
-    memcpy(&b, &y, sizeof b); \
-    a |= b; \
-    memcpy(&zero, &a, sizeof zero); \
-    const T r = x < y ? x : y, s = x == y ? zero : r; \
-    return x != x ? x : s; \
+    const U r = bits_##ID(x < y ? x : y) | (x == y ? bits_##ID(x) : 0); \
+    return x != x ? x : from_bits_##ID(r); \
   } \
   BINARY(MAXIMUM, ID, T, T, maximum_##ID(x, y)) \
   BINARY(MINIMUM, ID, T, T, minimum_##ID(x, y)) \

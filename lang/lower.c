@@ -43,7 +43,7 @@ void ccn__bind(ccn__lower *l, ccn__name name, ccn__bv v) {
     ccn__node *n = &l->g->nodes.at[v.node];
     if (!n->name && n->op != CCN__OP_CONST) n->name = full_name(l, name);
   }
-  *CCN__PUSH(l->arena, &l->frame->names) = (ccn__scope_entry){name, v};
+  ccn__scope_push(l->arena, &l->frame->names, name, v);
 }
 
 static void bind_pattern(ccn__lower *l, const ccn__ast *pattern, ccn__bv v) {
@@ -99,10 +99,10 @@ static uint32_t count_calls(ccn__lower *l, const ccn__ast *n) {
   if (n->kind == CCN__AST_CALL && n->a->kind == CCN__AST_NAME) {
     ccn__bv *v = ccn__lookup(l, n->a->name);
     bool program = v && v->kind == CCN__B_PROGRAM;
-    if (!v && l->frame->program)
-      for (uint32_t i = 0; i < l->frame->program->constants->n; i++)
-        if (l->frame->program->constants->at[i].name == n->a->name)
-          program = l->frame->program->constants->at[i].value.kind == CCN__V_PROGRAM;
+    if (!v && l->frame->program) {
+      const ccn__val *x = ccn__env_find(l->frame->program->constants, n->a->name);
+      program = x && x->kind == CCN__V_PROGRAM;
+    }
     c += program;
   }
   c += count_calls(l, n->a) + count_calls(l, n->b) + count_calls(l, n->c);
@@ -130,10 +130,11 @@ static void abstract_loop(ccn__lower *l, const ccn__ast *s, ccn__bv list, bool o
   ccn__bv item = list.list.at[0];
   iteration(l, s, item, 0, only_call);
   for (uint32_t i = before; i < l->frame->names.n; i++) {
-    ccn__scope_entry now = l->frame->names.at[i], old = {0};
-    for (uint32_t j = 0; j < before; j++)
-      if (l->frame->names.at[j].name == now.name) old = l->frame->names.at[j];
-    if (!old.name || old.value.kind != CCN__B_NODE || now.value.kind != CCN__B_NODE) continue;
+    ccn__scope_entry now = l->frame->names.at[i], old = now;
+    while (old.shadowed > before) old = l->frame->names.at[old.shadowed - 1];
+    if (!old.shadowed) continue;
+    old = l->frame->names.at[old.shadowed - 1];
+    if ( old.value.kind != CCN__B_NODE || now.value.kind != CCN__B_NODE) continue;
     const ccn__type *a = l->g->nodes.at[old.value.node].type, *b = l->g->nodes.at[now.value.node].type;
     if (ccn__type_equal(a, b)) continue;
     ccn__diag *d = ccn__lower_error(l, 813, now.value.span, "changes its type here", "`%s` is carried around the loop and must keep its type: %s becomes %s",
@@ -205,7 +206,7 @@ static void if_statement(ccn__lower *l, const ccn__ast *s) {
     if (s->c) {
       if (s->c->kind == CCN__AST_BLOCK) ccn__lower_block(l, s->c);
       else statement(l, s->c);
-      l->frame->names.n = names;
+      ccn__scope_cut(&l->frame->names, names);
     }
     ccn__lower_block(l, s->b);
     return;
@@ -310,7 +311,7 @@ static void repeat_statement(ccn__lower *l, const ccn__ast *s) {
     ccn__attr number = {.key = CCN__A_NUMBER, .i = i};
     ccn__id c = ccn__graph_add(l->g, CCN__OP_CARRY, NULL, 0, l->g->nodes.at[init[i]].type, (ccn__attrs){&number, 1}, where[i], l->region);
     l->g->nodes.at[c].name = full_name(l, name[i]);
-    *CCN__PUSH(l->arena, &l->frame->names) = (ccn__scope_entry){name[i], ccn__bv_node(c, where[i])};
+    ccn__scope_push(l->arena, &l->frame->names, name[i], ccn__bv_node(c, where[i]));
   }
   ccn__lower_block(l, s->b);
   for (uint32_t i = 0; i < n && errors == l->ds->errors; i++) {
@@ -332,7 +333,7 @@ static void repeat_statement(ccn__lower *l, const ccn__ast *s) {
     r->nyield = n;
   }
   l->region = outer;
-  l->frame->names.n = names;
+  ccn__scope_cut(&l->frame->names, names);
   for (uint32_t i = 0; i < n && errors == l->ds->errors; i++) {
     ccn__attr number = {.key = CCN__A_NUMBER, .i = i};
     ccn__id r = ccn__graph_add(l->g, CCN__OP_RESULT, &id, 1, l->g->nodes.at[init[i]].type, (ccn__attrs){&number, 1}, s->span, l->region);
@@ -422,16 +423,27 @@ static bool add_outputs(ccn__lower *l, ccn__bv v, ccn__id *out, uint32_t *n, uin
   return true;
 }
 
-/* An op that reads a parameter's value at entry runs before the store, so it must not depend on what is stored. */
+static void report_entry_reader(ccn__lower *l, ccn__id reader, ccn__id t, ccn__id u) {
+  ccn__diag *d = ccn__lower_error(l, 224, l->g->nodes.at[reader].span, "reads both", "this depends on the updated `%s` and reads its value at entry, which the update has overwritten by then",
+                                  l->g->nodes.at[t].name);
+  ccn__note(l->ds, d, l->g->nodes.at[u].span, "the update");
+  ccn__hint(l->ds, d, "read the value at entry before the update, or use the update's result");
+}
+
+/* An op that reads a parameter's value at entry runs before the store, so it must not depend on what is stored.
+ * Only parameters that are read behind their update need the walk. */
 static void check_entry_readers(ccn__lower *l) {
   ccn__graph *g = l->g;
+  ccn__id *last_reader = CCN__NEWN(l->arena, ccn__id, g->nodes.n + 1);
   uint8_t *after = CCN__NEWN(l->arena, uint8_t, g->nodes.n + 1);
+  for (ccn__id i = 0; i < g->nodes.n; i++)
+    for (uint32_t k = 0; k < g->nodes.at[i].nin; k++) last_reader[g->nodes.at[i].in[k]] = i;
   for (uint32_t p = 0; p < g->params.n; p++) {
     ccn__id u = g->params.at[p].update, t = g->params.at[p].node;
-    if (u == CCN__NO_ID) continue;
+    if (u == CCN__NO_ID || last_reader[t] <= u) continue;
     memset(after, 0, g->nodes.n);
     after[u] = 1;
-    for (ccn__id i = u + 1; i < g->nodes.n; i++) {
+    for (ccn__id i = u + 1; i <= last_reader[t]; i++) {
       const ccn__node *n = &g->nodes.at[i];
       bool reads = false;
       for (uint32_t k = 0; k < n->nin; k++) {
@@ -439,10 +451,7 @@ static void check_entry_readers(ccn__lower *l) {
         reads |= n->in[k] == t;
       }
       if (!reads || !after[i]) continue;
-      ccn__diag *d = ccn__lower_error(l, 224, n->span, "reads both", "this depends on the updated `%s` and reads its value at entry, which the update has overwritten by then",
-                                      g->nodes.at[t].name);
-      ccn__note(l->ds, d, g->nodes.at[u].span, "the update");
-      ccn__hint(l->ds, d, "read the value at entry before the update, or use the update's result");
+      report_entry_reader(l, i, t, u);
       break;
     }
   }

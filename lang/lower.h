@@ -48,23 +48,35 @@ typedef struct ccn__bv { /* a value while a program is lowered */
 typedef struct ccn__scope_entry {
   ccn__name name;
   ccn__bv value;
+  uint32_t shadowed; /* position + 1 of the binding of the same name that this one hides; 0 = none */
 } ccn__scope_entry;
+
+/* Bindings in order, with an index by name: looking up is constant work however long a program is. */
+typedef struct ccn__scope {
+  ccn__scope_entry *at;
+  uint32_t n, cap;
+  struct ccn__scope_slot {
+    ccn__name name;
+    uint32_t last; /* position + 1 */
+  } *slot;
+  uint32_t nslots, used; /* a power of two */
+} ccn__scope;
+void ccn__scope_push(ccn__arena *a, ccn__scope *s, ccn__name name, ccn__bv v);
+void ccn__scope_cut(ccn__scope *s, uint32_t n); /* forgets all bindings from position n on */
+ccn__bv *ccn__scope_find(const ccn__scope *s, ccn__name name); /* the last one, or NULL */
 
 typedef struct ccn__inline { /* one program's text being walked */
   struct ccn__inline *outer;
   ccn__program *program;   /* NULL for a script-level op */
   ccn__span call;
   const char *prefix;      /* "blk[0]." or "" */
-  CCN__VEC(ccn__scope_entry) names;
-  struct {
-    ccn__scope_entry *at; /* LIT dims by symbol name */
-    uint32_t n, cap;
-  } dims;
+  ccn__scope names;
+  ccn__scope dims;         /* LIT dims by symbol name */
   uint32_t naxes;          /* the axes that exist in the text, and which mesh axes they are */
   ccn__name axis_name[CCN__MAX_AXES];
   uint8_t axis[CCN__MAX_AXES];
   uint16_t *auto_count;    /* by op */
-  CCN__VEC(ccn__scope_entry) calls; /* callee name → how often called here (LIT int) */
+  ccn__scope calls;        /* label of a callee → how often it was called here (LIT int) */
   const char *take_label;  /* the label that the only call of a labelled loop's body takes */
   bool returned;
   ccn__bv result;

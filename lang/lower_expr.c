@@ -34,11 +34,8 @@ static const char *kind_words(ccn__bv v) {
 /* ---- names ---- */
 
 ccn__bv *ccn__lookup(ccn__lower *l, ccn__name name) {
-  for (uint32_t i = l->frame->names.n; i-- > 0;)
-    if (l->frame->names.at[i].name == name) return &l->frame->names.at[i].value;
-  for (uint32_t i = 0; i < l->frame->dims.n; i++)
-    if (l->frame->dims.at[i].name == name) return &l->frame->dims.at[i].value;
-  return NULL;
+  ccn__bv *v = ccn__scope_find(&l->frame->names, name);
+  return v ? v : ccn__scope_find(&l->frame->dims, name);
 }
 
 static ccn__bv from_list(ccn__lower *l, ccn__val v, ccn__span span) {
@@ -106,7 +103,8 @@ ccn__bv ccn__from_val(ccn__lower *l, ccn__val v, ccn__span span) {
 static ccn__bv unknown_name(ccn__lower *l, const ccn__ast *e) {
   ccn__nearest near;
   ccn__nearest_init(&near, e->name);
-  for (uint32_t i = 0; i < l->frame->names.n; i++) ccn__nearest_try(&near, l->frame->names.at[i].name);
+  uint32_t names = l->ds->errors < l->ds->limit ? l->frame->names.n : 0; /* errors beyond the limit are only counted */
+  for (uint32_t i = 0; i < names; i++) ccn__nearest_try(&near, l->frame->names.at[i].name);
   for (uint32_t i = 0; i < l->frame->dims.n; i++) ccn__nearest_try(&near, l->frame->dims.at[i].name);
   for (int i = 0; i < CCN__OP_COUNT; i++)
     if (ccn__op_table[i].kind != CCN__KIND_STRUCT) ccn__nearest_try(&near, ccn__op_table[i].name);
@@ -135,8 +133,8 @@ static ccn__bv name(ccn__lower *l, const ccn__ast *e) {
   }
   if (l->frame->program) {
     const ccn__env *c = l->frame->program->constants;
-    for (uint32_t i = 0; c && i < c->n; i++)
-      if (c->at[i].name == e->name) return ccn__from_val(l, c->at[i].value, e->span);
+    const ccn__val *x = c ? ccn__env_find(c, e->name) : NULL;
+    if (x) return ccn__from_val(l, *x, e->span);
     if (is_recursion(l, e->name))
       return (ccn__bv){.kind = CCN__B_PROGRAM, .span = e->span, .program = l->frame->program};
   }
@@ -365,11 +363,10 @@ static const char *call_label(ccn__lower *l, ccn__name callee) {
     f->take_label = NULL;
     return ccn__arena_printf(l->arena, "%s.", label);
   }
-  uint32_t n = 0;
   ccn__name key = ccn__internz(l->g->names, ccn__arena_printf(l->arena, "%s%s", f->prefix, callee));
-  for (uint32_t i = 0; i < f->calls.n; i++)
-    if (f->calls.at[i].name == key) n++;
-  *CCN__PUSH(l->arena, &f->calls) = (ccn__scope_entry){key, CCN__B_FAIL};
+  ccn__bv *before = ccn__scope_find(&f->calls, key);
+  uint32_t n = before ? (uint32_t)before->lit->i : 0;
+  ccn__scope_push(l->arena, &f->calls, key, of_lit(ccn__lit_int(l->arena, n + 1), (ccn__span){0}));
   return n ? ccn__arena_printf(l->arena, "%s%s%u.", f->prefix, callee, n + 1) : ccn__arena_printf(l->arena, "%s%s.", f->prefix, callee);
 }
 

@@ -169,6 +169,26 @@ static const char *cure(ccn__lower *l, const ccn__type_error *e, words w) {
   }
 }
 
+static const char *label(uint16_t code) {
+  switch (code) {
+  case 101: return "two dtypes";
+  case 103: return "whole numbers";
+  case 104: return "not for this dtype";
+  case 201: return "cut in different dims or units";
+  case 202: return "cut along a broadcast dim";
+  case 203: return "local with sliced";
+  case 204: return "along the cut";
+  case 205: return "whole where it must be cut";
+  case 206: return "not at the same coordinate";
+  case 210: return "a reduction is still owed";
+  case 220: return "another dtype";
+  case 221: return "another shape";
+  case 222: return "another placement";
+  case 305: return "these shapes do not meet";
+  default: return "here";
+  }
+}
+
 void ccn__report_type_error(ccn__lower *l, const ccn__infer_in *q, const ccn__id *in, const ccn__type_error *e,
                             ccn__span span) {
   words w = {.op = pretty(q->op), .why = e->text, .axis = e->axis >= 0 ? l->g->mesh.name[e->axis] : ""};
@@ -180,7 +200,7 @@ void ccn__report_type_error(ccn__lower *l, const ccn__infer_in *q, const ccn__id
     if (has_x) w.xtype = ccn__dtype_name((ccn__dtype)q->in[e->x]->dtype);
     if (has_y) w.ytype = ccn__dtype_name((ccn__dtype)q->in[e->y]->dtype);
   }
-  ccn__diag *d = ccn__lower_error(l, e->code, span, e->text ? e->text : "here", "%s", message(l, e, q, w));
+  ccn__diag *d = ccn__lower_error(l, e->code, span, e->text ? e->text : label(e->code), "%s", message(l, e, q, w));
   const char *hint = cure(l, e, w);
   if (hint) ccn__hint(l->ds, d, "%s", hint);
   int axis = e->code >= 200 && e->code < 300 && e->code != 220 && e->code != 221 ? e->axis : -1;

@@ -30,22 +30,15 @@ const ccn__dim *ccn__bv_dim(ccn__lower *l, ccn__bv v) {
 static const ccn__dim *symbol(ccn__lower *l, ccn__name name, ccn__span span) {
   uint32_t s = ccn__graph_symbol(l->g, name, CCN__SYM_DIM, 0, span);
   const ccn__dim *d = ccn__dim_symbol(l->arena, s);
-  ccn__scope_entry *e = CCN__PUSH(l->arena, &l->frame->dims);
-  *e = (ccn__scope_entry){name, {.kind = CCN__B_LIT, .span = span, .lit = ccn__lit_dim(l->arena, d)}};
+  ccn__scope_push(l->arena, &l->frame->dims, name, (ccn__bv){.kind = CCN__B_LIT, .span = span, .lit = ccn__lit_dim(l->arena, d)});
   return d;
-}
-
-static ccn__scope_entry *find_dim(ccn__inline *f, ccn__name name) {
-  for (uint32_t i = 0; i < f->dims.n; i++)
-    if (f->dims.at[i].name == name) return &f->dims.at[i];
-  return NULL;
 }
 
 /* In the types of parameters every name is a symbol of the program (declare); elsewhere a name may also be a constant. */
 static const ccn__dim *dim_of(ccn__lower *l, const ccn__ast *e, bool declare) {
   if (e->kind == CCN__AST_NAME) {
-    ccn__scope_entry *d = find_dim(l->frame, e->name);
-    if (d) return ccn__bv_dim(l, d->value);
+    ccn__bv *d = ccn__scope_find(&l->frame->dims, e->name);
+    if (d) return ccn__bv_dim(l, *d);
     if (declare) return symbol(l, e->name, e->span);
     ccn__bv v = ccn__lower_expr(l, e);
     if (v.kind == CCN__B_LIT && v.lit->kind == CCN__LIT_UNKNOWN) return symbol(l, e->name, e->span);
@@ -96,7 +89,7 @@ static const ccn__ast *place_arg(const ccn__ast *p, const char *name, uint32_t p
   return NULL;
 }
 
-static bool place_of(ccn__lower *l, const ccn__ast *p, const ccn__type *t, ccn__place *out) {
+static bool place_of(ccn__lower *l, const ccn__ast *p, const ccn__type *t, bool declare, ccn__place *out) {
   *out = (ccn__place){.kind = CCN__REPLICATED};
   if (strcmp(p->name, "replicated") == 0) return true;
   if (strcmp(p->name, "local") == 0) return out->kind = CCN__LOCAL, true;
@@ -137,7 +130,7 @@ static bool place_of(ccn__lower *l, const ccn__ast *p, const ccn__type *t, ccn__
   out->dim = (uint16_t)v;
   const ccn__ast *unit = place_arg(p, "unit", 1);
   if (unit) {
-    const ccn__dim *u = ccn__lower_dim(l, unit);
+    const ccn__dim *u = dim_of(l, unit, declare);
     if (!u) return false;
     int64_t c;
     if (ccn__dim_is_const(u, &c) && c < 1) {
@@ -149,7 +142,7 @@ static bool place_of(ccn__lower *l, const ccn__ast *p, const ccn__type *t, ccn__
   return true;
 }
 
-static bool one_place(ccn__lower *l, const ccn__ast *p, ccn__type *t, uint64_t *seen) {
+static bool one_place(ccn__lower *l, const ccn__ast *p, ccn__type *t, bool declare, uint64_t *seen) {
   ccn__place place;
   uint32_t axis = 0;
   ccn__inline *f = l->frame;
@@ -158,7 +151,7 @@ static bool one_place(ccn__lower *l, const ccn__ast *p, ccn__type *t, uint64_t *
     ccn__hint(l->ds, d, "begin the script with `mesh (dp)`, or give the program an axis parameter, as in `program f<ax>(...)`");
     return false;
   }
-  if (!place_of(l, p, t, &place)) return false;
+  if (!place_of(l, p, t, declare, &place)) return false;
   bool all = !p->axes.n && place.kind == CCN__LOCAL;
   if (p->axes.n && !ccn__axis_find(l, p->axes.at[0]->name, &axis)) {
     ccn__lower_error(l, 311, p->axes.at[0]->span, "unknown axis", "there is no mesh axis `%s` here", p->axes.at[0]->name);
@@ -189,11 +182,11 @@ static bool one_place(ccn__lower *l, const ccn__ast *p, ccn__type *t, uint64_t *
   return true;
 }
 
-static bool places_of(ccn__lower *l, const ccn__ast_list *places, ccn__type *t) {
+static bool places_of(ccn__lower *l, const ccn__ast_list *places, bool declare, ccn__type *t) {
   uint64_t seen = 0;
   uint8_t owed = 0;
   for (uint32_t i = 0; i < places->n; i++)
-    if (!one_place(l, places->at[i], t, &seen)) return false;
+    if (!one_place(l, places->at[i], t, declare, &seen)) return false;
   for (uint32_t a = 0; a < t->naxes; a++) {
     if (t->place[a].kind != CCN__PARTIAL) continue;
     if (owed && owed != t->place[a].op) {
@@ -234,7 +227,7 @@ static const ccn__type *tensor_type(ccn__lower *l, const ccn__ast *e, bool decla
     if (!t->dim[d] || !not_negative(l, t->dim[d], e->list.at[d]->span)) return NULL;
   }
   t->rank = (uint8_t)e->list.n;
-  return places_of(l, &e->params, t) ? t : NULL;
+  return places_of(l, &e->params, declare, t) ? t : NULL;
 }
 
 const ccn__type *ccn__lower_type(ccn__lower *l, const ccn__ast *e, bool declare) {
@@ -287,7 +280,7 @@ static ccn__bv declare_bundle(ccn__lower *l, const ccn__ast *type, ccn__bundle_k
   uint32_t st = ccn__graph_symbol(l->g, total, CCN__SYM_TOTAL, t->bundle_id, param->span);
   uint32_t sc = ccn__graph_symbol(l->g, count, CCN__SYM_COUNT, t->bundle_id, param->span);
   t->dim[0] = ccn__dim_symbol(l->arena, kind == CCN__BUNDLE_TENSORS ? st : sc);
-  if (!dtype_of(l, type->a, &t->dtype) || !places_of(l, bundle_places(type), t)) return CCN__B_FAIL;
+  if (!dtype_of(l, type->a, &t->dtype) || !places_of(l, bundle_places(type), true, t)) return CCN__B_FAIL;
   if (v && (v->kind == CCN__V_LIST || v->kind == CCN__V_TUPLE) && v->list->n) other_axes(l, t, tensor_of(&v->list->at[0]));
   else other_axes(l, t, tensor_of(v));
   return ccn__bv_node(add_param(l, t, name, param->span), param->span);
@@ -381,7 +374,7 @@ bool ccn__declare_params(ccn__lower *l, const ccn__val *vals) {
       if (id != CCN__NO_ID) l->g->nodes.at[id].span = param->span;
     }
     if (!missing) v = declare(l, param->a, param->name, param, vals ? &vals[i] : NULL);
-    *CCN__PUSH(l->arena, &l->frame->names) = (ccn__scope_entry){param->name, v};
+    ccn__scope_push(l->arena, &l->frame->names, param->name, v);
   }
   if (errors == l->ds->errors) check_bindable(l, p);
   return errors == l->ds->errors;
@@ -416,13 +409,13 @@ static bool bind_dims(binder *b, const leaf *f) {
   for (uint32_t d = 0; d < t->rank; d++) {
     const ccn__ast *e = f->type->list.at[d];
     if (e->kind != CCN__AST_NAME) continue;
-    ccn__scope_entry *known = find_dim(b->callee, e->name);
+    ccn__bv *known = ccn__scope_find(&b->callee->dims, e->name);
     if (!known) {
-      *CCN__PUSH(l->arena, &b->callee->dims) =
-        (ccn__scope_entry){e->name, {.kind = CCN__B_LIT, .span = f->span, .lit = ccn__lit_dim(l->arena, t->dim[d])}};
+      ccn__scope_push(l->arena, &b->callee->dims, e->name,
+                      (ccn__bv){.kind = CCN__B_LIT, .span = f->span, .lit = ccn__lit_dim(l->arena, t->dim[d])});
       continue;
     }
-    const ccn__dim *k = ccn__bv_dim(l, known->value);
+    const ccn__dim *k = ccn__bv_dim(l, *known);
     if (k && ccn__dim_equal(k, t->dim[d])) continue;
     ccn__text s;
     ccn__text_init(&s, l->arena);
@@ -467,7 +460,7 @@ static bool check_places(binder *b, const leaf *f) {
   ccn__type want = *t;
   for (uint32_t i = 0; i < b->callee->naxes; i++) want.place[b->callee->axis[i]] = (ccn__place){.kind = CCN__REPLICATED};
   l->frame = b->callee;
-  bool fine = places_of(l, f->type->kind == CCN__AST_LIST_TYPE ? bundle_places(f->type) : &f->type->params, &want);
+  bool fine = places_of(l, f->type->kind == CCN__AST_LIST_TYPE ? bundle_places(f->type) : &f->type->params, false, &want);
   l->frame = b->caller;
   if (!fine) return false;
   for (uint32_t a = 0; a < t->naxes; a++)
@@ -534,7 +527,7 @@ bool ccn__bind_params(ccn__lower *l, ccn__inline *callee, ccn__bv *args, ccn__sp
       args[i].span = param->b->span;
     }
     fine = args[i].kind != CCN__B_ERROR && bind_value(&b, param->a, param, &args[i]);
-    *CCN__PUSH(l->arena, &callee->names) = (ccn__scope_entry){param->name, args[i]};
+    ccn__scope_push(l->arena, &callee->names, param->name, args[i]);
   }
   for (uint32_t i = 0; i < b.leaves.n && fine; i++) fine = b.leaves.at[i].type->kind == CCN__AST_LIST_TYPE || check_dims(&b, &b.leaves.at[i]);
   for (uint32_t i = 0; i < b.leaves.n && fine; i++) fine = check_places(&b, &b.leaves.at[i]);

@@ -83,27 +83,28 @@ static inline float float_of(uint32_t u) {
   return x;
 }
 
+/* Comparisons of signed numbers and masks instead of selects where they do: baseline SSE2 has no others. */
 static inline float from_f16(uint16_t h) {
-  const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, a = h & 0x7fffu;
-  uint32_t r = (a << 13) + (112u << 23);          /* rebias the exponent: 127 - 15 */
-  r = a >= 0x7c00u ? (a << 13) | 0x7f800000u : r; /* inf, NaN */
-  r = a > 0x7c00u ? r | 0x00400000u : r;          /* quiet, as the hardware instructions do */
-
-  const uint32_t tiny = bits_of((float)(int32_t)a * 0x1p-24f); /* exact: zero and denormals */
-  r = a < 0x0400u ? tiny : r;
-  return float_of(sign | r);
+  const uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
+  const int32_t a = h & 0x7fff;
+  int32_t r = (a << 13) + (112 << 23);   /* rebias the exponent: 127 - 15 */
+  r += a >= 0x7c00 ? 112 << 23 : 0;      /* inf, NaN: to the top */
+  r |= a > 0x7c00 ? 0x00400000 : 0;      /* quiet, as the hardware instructions do */
+  const uint32_t tiny = bits_of((float)a * 0x1p-24f); /* exact: zero and denormals */
+  return float_of(sign | (a < 0x0400 ? tiny : (uint32_t)r));
 }
 
 static inline uint16_t to_f16(float x) {
-  const uint32_t u = bits_of(x), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
+  const uint32_t u = bits_of(x), sign = (u >> 16) & 0x8000u;
+  const int32_t a = (int32_t)(u & 0x7fffffffu);
   /* normal: rebias, add just under half a unit, one more when the kept part is odd; a carry is right too */
-  uint32_t r = (a - (112u << 23) + 0x0fffu + ((a >> 13) & 1u)) >> 13;
+  int32_t r = (a - (112 << 23) + 0x0fff + ((a >> 13) & 1)) >> 13;
   /* below 2^-14: 1/2's unit is 2^-24, f16's smallest step, so this addition rounds where f16 does */
-  const uint32_t tiny = bits_of(float_of(a) + 0.5f) - 0x3f000000u;
-  r = a < 0x38800000u ? tiny : r;
-  r = a >= 0x477ff000u ? 0x7c00u : r; /* 65520 and more: infinity */
-  r = a > 0x7f800000u ? 0x7e00u | ((a >> 13) & 0x03ffu) : r;
-  return (uint16_t)(sign | r);
+  const int32_t tiny = (int32_t)(bits_of(float_of((uint32_t)a) + 0.5f) - 0x3f000000u);
+  r = a < 0x38800000 ? tiny : r;
+  r = a >= 0x47800000 ? 0x7c00 : r; /* 65536 and more: infinity, as what rounds up to it */
+  r |= a > 0x7f800000 ? 0x0200 | ((a >> 13) & 0x03ff) : 0;
+  return (uint16_t)(sign | (uint32_t)r);
 }
 
 static inline float from_bf16(uint16_t h) { return float_of((uint32_t)h << 16); }

@@ -63,7 +63,8 @@ static void comment(ccn__lexer *lx) {
   }
 }
 
-/* Returns whether a newline was among what it skipped. Inside the {} of a string it stops before a newline. */
+/* Returns whether a newline was among what it skipped. Inside the {} of a string it stops before a
+ * newline. */
 static bool skip_blanks(ccn__lexer *lx) {
   bool newline = false;
   for (; lx->at < lx->size; lx->at++) {
@@ -91,17 +92,21 @@ static uint8_t keyword(const char *s, uint32_t n) {
     const char *text;
     uint8_t size, kind;
   } words[] = {
-    {"and", 3, CCN__TOK_AND},       {"assert", 6, CCN__TOK_ASSERT}, {"break", 5, CCN__TOK_BREAK},
-    {"continue", 8, CCN__TOK_CONTINUE}, {"else", 4, CCN__TOK_ELSE}, {"false", 5, CCN__TOK_FALSE},
-    {"fn", 2, CCN__TOK_FN},         {"for", 3, CCN__TOK_FOR},       {"if", 2, CCN__TOK_IF},
-    {"import", 6, CCN__TOK_IMPORT}, {"in", 2, CCN__TOK_IN},         {"let", 3, CCN__TOK_LET},
-    {"mesh", 4, CCN__TOK_MESH},     {"not", 3, CCN__TOK_NOT},       {"or", 2, CCN__TOK_OR},
-    {"program", 7, CCN__TOK_PROGRAM}, {"return", 6, CCN__TOK_RETURN}, {"schedule", 8, CCN__TOK_SCHEDULE},
+    {"and", 3, CCN__TOK_AND},       {"assert", 6, CCN__TOK_ASSERT},
+    {"break", 5, CCN__TOK_BREAK},   {"continue", 8, CCN__TOK_CONTINUE},
+    {"else", 4, CCN__TOK_ELSE},     {"false", 5, CCN__TOK_FALSE},
+    {"fn", 2, CCN__TOK_FN},         {"for", 3, CCN__TOK_FOR},
+    {"if", 2, CCN__TOK_IF},         {"import", 6, CCN__TOK_IMPORT},
+    {"in", 2, CCN__TOK_IN},         {"let", 3, CCN__TOK_LET},
+    {"mesh", 4, CCN__TOK_MESH},     {"not", 3, CCN__TOK_NOT},
+    {"or", 2, CCN__TOK_OR},         {"program", 7, CCN__TOK_PROGRAM},
+    {"return", 6, CCN__TOK_RETURN}, {"schedule", 8, CCN__TOK_SCHEDULE},
     {"true", 4, CCN__TOK_TRUE},     {"while", 5, CCN__TOK_WHILE},
   };
   if (n < 2 || n > 8) return CCN__TOK_NAME;
   for (size_t i = 0; i < CCN__COUNT(words); i++) {
-    if (words[i].text[0] == s[0] && words[i].size == n && memcmp(words[i].text, s, n) == 0) return words[i].kind;
+    if (words[i].text[0] == s[0] && words[i].size == n && memcmp(words[i].text, s, n) == 0)
+      return words[i].kind;
   }
   return CCN__TOK_NAME;
 }
@@ -142,30 +147,30 @@ static bool second(ccn__lexer *lx, char c) {
 static uint8_t operator_of(ccn__lexer *lx, char c) {
   lx->at++;
   switch (c) {
-    case '(': return CCN__TOK_LPAREN;
-    case ')': return CCN__TOK_RPAREN;
-    case '[': return CCN__TOK_LBRACKET;
-    case ']': return CCN__TOK_RBRACKET;
-    case '{': return CCN__TOK_LBRACE;
-    case '}': return CCN__TOK_RBRACE;
-    case ',': return CCN__TOK_COMMA;
-    case ';': return CCN__TOK_SEMICOLON;
-    case ':': return CCN__TOK_COLON;
-    case '+': return CCN__TOK_PLUS;
-    case '-': return CCN__TOK_MINUS;
-    case '%': return CCN__TOK_PERCENT;
-    case '*': return second(lx, '*') ? CCN__TOK_POW : CCN__TOK_STAR;
-    case '/': return second(lx, '/') ? CCN__TOK_SLASH2 : CCN__TOK_SLASH;
-    case '<': return second(lx, '=') ? CCN__TOK_LE : CCN__TOK_LT;
-    case '>': return second(lx, '=') ? CCN__TOK_GE : CCN__TOK_GT;
-    case '=': return second(lx, '=') ? CCN__TOK_EQ : CCN__TOK_ASSIGN;
-    case '.':
-      if (!second(lx, '.')) return CCN__TOK_DOT;
-      return second(lx, '=') ? CCN__TOK_RANGE_EQ : CCN__TOK_RANGE;
-    case '!':
-      if (second(lx, '=')) return CCN__TOK_NE;
-      break;
-    default: break;
+  case '(': return CCN__TOK_LPAREN;
+  case ')': return CCN__TOK_RPAREN;
+  case '[': return CCN__TOK_LBRACKET;
+  case ']': return CCN__TOK_RBRACKET;
+  case '{': return CCN__TOK_LBRACE;
+  case '}': return CCN__TOK_RBRACE;
+  case ',': return CCN__TOK_COMMA;
+  case ';': return CCN__TOK_SEMICOLON;
+  case ':': return CCN__TOK_COLON;
+  case '+': return CCN__TOK_PLUS;
+  case '-': return CCN__TOK_MINUS;
+  case '%': return CCN__TOK_PERCENT;
+  case '*': return second(lx, '*') ? CCN__TOK_POW : CCN__TOK_STAR;
+  case '/': return second(lx, '/') ? CCN__TOK_SLASH2 : CCN__TOK_SLASH;
+  case '<': return second(lx, '=') ? CCN__TOK_LE : CCN__TOK_LT;
+  case '>': return second(lx, '=') ? CCN__TOK_GE : CCN__TOK_GT;
+  case '=': return second(lx, '=') ? CCN__TOK_EQ : CCN__TOK_ASSIGN;
+  case '.':
+    if (!second(lx, '.')) return CCN__TOK_DOT;
+    return second(lx, '=') ? CCN__TOK_RANGE_EQ : CCN__TOK_RANGE;
+  case '!':
+    if (second(lx, '=')) return CCN__TOK_NE;
+    break;
+  default: break;
   }
   lx->at--;
   return CCN__TOK_ERROR;
@@ -175,29 +180,29 @@ static uint8_t operator_of(ccn__lexer *lx, char c) {
 static void in_insert(ccn__lexer *lx, ccn__token *t) {
   struct ccn__lexer_string *s = &lx->strings.at[lx->strings.n - 1];
   switch (t->kind) {
-    case CCN__TOK_LPAREN:
-    case CCN__TOK_LBRACKET:
-    case CCN__TOK_LBRACE: s->depth++; break;
-    case CCN__TOK_RPAREN:
-    case CCN__TOK_RBRACKET:
-      if (s->depth) s->depth--;
-      break;
-    case CCN__TOK_RBRACE:
-      if (s->depth) {
-        s->depth--;
-      } else {
-        t->kind = CCN__TOK_INSERT_END;
-        lx->in_text = true;
-      }
-      break;
-    case CCN__TOK_COLON:
-      if (s->depth) break;
-      t->kind = CCN__TOK_FORMAT;
-      while (lx->at < lx->size && !strchr("}\"\r\n", lx->text[lx->at])) lx->at++;
-      t->str = lx->text + t->start + 1;
-      t->size = lx->at - t->start - 1;
-      break;
-    default: break;
+  case CCN__TOK_LPAREN:
+  case CCN__TOK_LBRACKET:
+  case CCN__TOK_LBRACE: s->depth++; break;
+  case CCN__TOK_RPAREN:
+  case CCN__TOK_RBRACKET:
+    if (s->depth) s->depth--;
+    break;
+  case CCN__TOK_RBRACE:
+    if (s->depth) {
+      s->depth--;
+    } else {
+      t->kind = CCN__TOK_INSERT_END;
+      lx->in_text = true;
+    }
+    break;
+  case CCN__TOK_COLON:
+    if (s->depth) break;
+    t->kind = CCN__TOK_FORMAT;
+    while (lx->at < lx->size && !strchr("}\"\r\n", lx->text[lx->at])) lx->at++;
+    t->str = lx->text + t->start + 1;
+    t->size = lx->at - t->start - 1;
+    break;
+  default: break;
   }
 }
 
@@ -309,8 +314,9 @@ void ccn__lexer_report(ccn__lexer *lx, const ccn__token *t) {
   ccn__diag *d;
   uint32_t at = t->start, c = 0, n;
   if (t->code == 3) {
-    d = ccn__error(lx->ds, 3, ccn__lexer_span(lx, (uint32_t)t->i, t->end), "this string is still open at the end of the line",
-                   "the string is not closed on its line");
+    d =
+      ccn__error(lx->ds, 3, ccn__lexer_span(lx, (uint32_t)t->i, t->end),
+                 "this string is still open at the end of the line", "the string is not closed on its line");
     ccn__hint(lx->ds, d, "close it with `\"`; a line break inside is written `\\n`");
     return;
   }
@@ -325,7 +331,8 @@ void ccn__lexer_report(ccn__lexer *lx, const ccn__token *t) {
   if (c > 0x20 && c < 0x7F) {
     d = ccn__error(lx->ds, 2, span, "no token starts with it", "unknown character `%c`", (char)c);
   } else if (c < 0x80) {
-    d = ccn__error(lx->ds, 2, span, "no token starts with it", "unknown control character U+%04X", (unsigned)c);
+    d =
+      ccn__error(lx->ds, 2, span, "no token starts with it", "unknown control character U+%04X", (unsigned)c);
   } else if (in_name) {
     d = ccn__error(lx->ds, 2, span, "not a name", "a name may not hold the character U+%04X", (unsigned)c);
   } else {

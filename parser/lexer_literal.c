@@ -1,6 +1,7 @@
 /* lexer_literal.c: numbers and the pieces of strings.
  *
- * Numbers do not depend on the host's locale: what strtod sees never holds a decimal point (1.5 is passed as 15e-1).
+ * Numbers do not depend on the host's locale: what strtod sees never holds a decimal point (1.5 is passed
+ * as 15e-1).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lexer.h"
 
@@ -78,8 +79,8 @@ static void make_int(ccn__lexer *lx, ccn__token *t, const digits *d, uint32_t ba
     v = v * base + x;
   }
   if (over) {
-    ccn__diag *e = ccn__error(lx->ds, 6, ccn__lexer_span(lx, t->start, lx->at), "larger than 9223372036854775807",
-                              "this integer does not fit in 64 bits");
+    ccn__diag *e = ccn__error(lx->ds, 6, ccn__lexer_span(lx, t->start, lx->at),
+                              "larger than 9223372036854775807", "this integer does not fit in 64 bits");
     ccn__hint(lx->ds, e, "write a float, as in 1e20, or a smaller integer");
     lx->errors++;
     v = 0;
@@ -124,11 +125,14 @@ static void make_float(ccn__lexer *lx, ccn__token *t, digits *d, bool hex, int64
 /* A number may not run into a name or a second point: 3abc, 1.5.3, 1e, 0b11. */
 static bool runs_on(ccn__lexer *lx) {
   char c = ccn__lexer_peek(lx, 0);
-  bool on = ccn__is_name_char(c) || (unsigned char)c >= 0x80 || (c == '.' && ccn__is_digit(ccn__lexer_peek(lx, 1)));
+  bool on =
+    ccn__is_name_char(c) || (unsigned char)c >= 0x80 || (c == '.' && ccn__is_digit(ccn__lexer_peek(lx, 1)));
   if (!on) return false;
   for (; lx->at < lx->size; lx->at++) {
     c = lx->text[lx->at];
-    if (!ccn__is_name_char(c) && (unsigned char)c < 0x80 && !(c == '.' && ccn__is_digit(ccn__lexer_peek(lx, 1)))) break;
+    if (!ccn__is_name_char(c) && (unsigned char)c < 0x80 &&
+        !(c == '.' && ccn__is_digit(ccn__lexer_peek(lx, 1))))
+      break;
   }
   return true;
 }
@@ -148,7 +152,8 @@ void ccn__lexer_number(ccn__lexer *lx, ccn__token *t) {
       lx->at++;
       is_float = true;
       read_digits(lx, &d, hex, true);
-    } else if (c != '.' && (!ccn__is_name_start(c) || ((c | 32) == 'e' && ccn__is_digit(ccn__lexer_peek(lx, 2))))) {
+    } else if (c != '.' &&
+               (!ccn__is_name_start(c) || ((c | 32) == 'e' && ccn__is_digit(ccn__lexer_peek(lx, 2))))) {
       lx->at++;
       open_point = true;
     }
@@ -232,26 +237,27 @@ static uint32_t unicode_escape(ccn__lexer *lx, uint32_t at, uint32_t end, char *
 static uint32_t escape(ccn__lexer *lx, uint32_t at, uint32_t end, char *out, uint32_t *n) {
   char c = lx->text[at + 1], value;
   switch (c) {
-    case 'n': value = '\n'; break;
-    case 't': value = '\t'; break;
-    case 'r': value = '\r'; break;
-    case '0': value = '\0'; break;
-    case '"':
-    case '\\': value = c; break;
-    case 'u': return unicode_escape(lx, at + 2, end, out, n);
-    default: {
-      uint32_t size = ccn__utf8_decode(lx->text + at + 1, end - at - 1, NULL);
-      bad_escape(lx, at, at + 1 + (size ? size : 1), "unknown escape in a string",
-                 c == '{' || c == '}' ? "braces are written twice: {{ and }}"
-                                      : "there are \\n \\t \\r \\0 \\\" \\\\ and \\u{1F600}");
-      return at + 1;
-    }
+  case 'n': value = '\n'; break;
+  case 't': value = '\t'; break;
+  case 'r': value = '\r'; break;
+  case '0': value = '\0'; break;
+  case '"':
+  case '\\': value = c; break;
+  case 'u': return unicode_escape(lx, at + 2, end, out, n);
+  default: {
+    uint32_t size = ccn__utf8_decode(lx->text + at + 1, end - at - 1, NULL);
+    bad_escape(lx, at, at + 1 + (size ? size : 1), "unknown escape in a string",
+               c == '{' || c == '}' ? "braces are written twice: {{ and }}"
+                                    : "there are \\n \\t \\r \\0 \\\" \\\\ and \\u{1F600}");
+    return at + 1;
+  }
   }
   out[(*n)++] = value;
   return at + 2;
 }
 
-/* Finds the end of a run of text: the quote, an insertion or the end of the line. *out_plain: nothing to decode. */
+/* Finds the end of a run of text: the quote, an insertion or the end of the line. *out_plain: nothing to
+ * decode. */
 static uint32_t text_end(const ccn__lexer *lx, bool *out_plain) {
   uint32_t at = lx->at;
   *out_plain = true;
@@ -261,7 +267,8 @@ static uint32_t text_end(const ccn__lexer *lx, bool *out_plain) {
     if (c == '"' || c == '\n') break;
     if (c == '\r' && next == '\n') break;
     if (c == '{' && next != '{') break;
-    if (c == '{' || (c == '}' && next == '}') || (c == '\\' && lx->size - at > 1 && next != '\n' && next != '\r')) {
+    if (c == '{' || (c == '}' && next == '}') ||
+        (c == '\\' && lx->size - at > 1 && next != '\n' && next != '\r')) {
       /* \u{ is no insertion */
       if (c == '\\' && next == 'u' && lx->size - at > 2 && lx->text[at + 2] == '{') at++;
       at++;
@@ -273,7 +280,8 @@ static uint32_t text_end(const ccn__lexer *lx, bool *out_plain) {
   return at;
 }
 
-/* Decodes [lx->at, end) into `out`, which has room for as many bytes: nothing gets longer. Returns its size. */
+/* Decodes [lx->at, end) into `out`, which has room for as many bytes: nothing gets longer. Returns its
+ * size. */
 static uint32_t decode(ccn__lexer *lx, uint32_t end, char *out) {
   uint32_t n = 0, at = lx->at;
   bool reported = false;
@@ -285,9 +293,11 @@ static uint32_t decode(ccn__lexer *lx, uint32_t end, char *out) {
     }
     uint32_t ch = 0, size = ccn__utf8_decode(lx->text + at, end - at, &ch);
     if ((size == 0 || (ch < 0x20 && ch != '\t') || ch == 0x7F) && !reported) {
-      ccn__diag *d = ccn__error(lx->ds, 2, ccn__lexer_span(lx, at, at + 1), size ? "a control character" : "not UTF-8",
-                                size ? "a control character in a string" : "this byte is not UTF-8");
-      ccn__hint(lx->ds, d, size ? "write it as an escape: \\n \\t \\r \\0 \\u{1B}" : "save the file as UTF-8");
+      ccn__diag *d =
+        ccn__error(lx->ds, 2, ccn__lexer_span(lx, at, at + 1), size ? "a control character" : "not UTF-8",
+                   size ? "a control character in a string" : "this byte is not UTF-8");
+      ccn__hint(lx->ds, d,
+                size ? "write it as an escape: \\n \\t \\r \\0 \\u{1B}" : "save the file as UTF-8");
       reported = true;
       lx->errors++;
     }

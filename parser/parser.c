@@ -1,4 +1,5 @@
-/* parser.c: the parser's ground: tokens, brackets, lists, errors and how to go on after them; the entry points.
+/* parser.c: the parser's ground: tokens, brackets, lists, errors and how to go on after them; the entry
+ * points.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parser_impl.h"
 
@@ -54,7 +55,8 @@ bool ccn__p_expect(ccn__parser *p, ccn__token_kind kind, const char *hint) {
 
 /* ---- errors ---- */
 
-ccn__diag *ccn__p_complain(ccn__parser *p, uint16_t code, ccn__span span, const char *label, const char *fmt, ...) {
+ccn__diag *ccn__p_complain(ccn__parser *p, uint16_t code, ccn__span span, const char *label, const char *fmt,
+                           ...) {
   char message[256];
   va_list args;
   if (p->panic) return NULL;
@@ -97,31 +99,33 @@ static void describe(ccn__parser *p, char *out, size_t size) {
 /* Words that begin a statement and stand nowhere else. */
 static bool heads_statement(uint8_t kind) {
   switch (kind) {
-    case CCN__TOK_LET:
-    case CCN__TOK_IF:
-    case CCN__TOK_WHILE:
-    case CCN__TOK_FOR:
-    case CCN__TOK_RETURN:
-    case CCN__TOK_PROGRAM:
-    case CCN__TOK_SCHEDULE:
-    case CCN__TOK_MESH:
-    case CCN__TOK_IMPORT:
-    case CCN__TOK_ASSERT:
-    case CCN__TOK_BREAK:
-    case CCN__TOK_CONTINUE: return true;
-    default: return false;
+  case CCN__TOK_LET:
+  case CCN__TOK_IF:
+  case CCN__TOK_WHILE:
+  case CCN__TOK_FOR:
+  case CCN__TOK_RETURN:
+  case CCN__TOK_PROGRAM:
+  case CCN__TOK_SCHEDULE:
+  case CCN__TOK_MESH:
+  case CCN__TOK_IMPORT:
+  case CCN__TOK_ASSERT:
+  case CCN__TOK_BREAK:
+  case CCN__TOK_CONTINUE: return true;
+  default: return false;
   }
 }
 
-/* Whether a line that starts with this token is a new statement although brackets are open: by its word, or because it
- * is not indented more than the statement they stand in. */
+/* Whether a line that starts with this token is a new statement although brackets are open: by its word,
+ * or because it is not indented more than the statement they stand in. */
 static bool new_statement(const ccn__parser *p, const ccn__token *t) {
   if (!t->newline) return false;
   if (heads_statement(t->kind)) return true;
   return (t->kind == CCN__TOK_NAME || t->kind == CCN__TOK_FN) && t->column <= p->column;
 }
 
-static ccn__span end_of_text(const ccn__parser *p) { return ccn__p_span(p, p->previous_end, p->previous_end); }
+static ccn__span end_of_text(const ccn__parser *p) {
+  return ccn__p_span(p, p->previous_end, p->previous_end);
+}
 
 /* CCN0004 for the innermost bracket, if it was the bracket's end that was missed here. */
 static bool unclosed(ccn__parser *p) {
@@ -135,21 +139,21 @@ static bool unclosed(ccn__parser *p) {
                                  token_text[o->kind]);
   if (d) {
     ccn__note(p->ds, d, end ? end_of_text(p) : ccn__p_span(p, t->start, t->end),
-              end                           ? "the text ends here"
+              end                          ? "the text ends here"
               : t->kind == CCN__TOK_RBRACE ? "this closes something else, with the bracket still open"
-                                            : "a new statement starts here, with the bracket still open");
-    ccn__hint(p->ds, d, "add %s",
-              brace ? "`}`" : o->kind == CCN__TOK_LPAREN ? "`)`" : "`]`");
+                                           : "a new statement starts here, with the bracket still open");
+    ccn__hint(p->ds, d, "add %s", brace ? "`}`" : o->kind == CCN__TOK_LPAREN ? "`)`" : "`]`");
   }
   p->at_end = end;
   return true;
 }
 
-/* Whether an error here would only repeat one that was reported: the same token or the end was complained about, or an
- * error before gave up the bracket that this token closes. */
+/* Whether an error here would only repeat one that was reported: the same token or the end was complained
+ * about, or an error before gave up the bracket that this token closes. */
 static bool follows_from_earlier(const ccn__parser *p) {
   uint8_t k = p->token[p->head].kind;
-  if (k == CCN__TOK_EOF) return p->ended || (p->ate_brace && p->nopen && p->open[p->nopen - 1].kind == CCN__TOK_LBRACE);
+  if (k == CCN__TOK_EOF)
+    return p->ended || (p->ate_brace && p->nopen && p->open[p->nopen - 1].kind == CCN__TOK_LBRACE);
   if (p->errors && p->token[p->head].start == p->error_at) return true;
   if (!p->lost) return false;
   if (k == CCN__TOK_RPAREN || k == CCN__TOK_RBRACKET || (k == CCN__TOK_RBRACE && p->nopen == 0)) return true;
@@ -184,8 +188,8 @@ ccn__ast *ccn__p_unexpected(ccn__parser *p, const char *wanted, const char *hint
     bool nothing = p->kind == CCN__TOK_EOF || p->kind == CCN__TOK_NEWLINE;
     describe(p, found, sizeof found);
     ccn__diag *d = ccn__p_complain(p, 1, nothing ? end_of_text(p) : ccn__p_span(p, t->start, t->end),
-                                   nothing ? "something is missing here" : "unexpected", "expected %s, found %s",
-                                   wanted, found);
+                                   nothing ? "something is missing here" : "unexpected",
+                                   "expected %s, found %s", wanted, found);
     ccn__p_hint(p, d, hint ? hint : usual_cure(p, wanted));
     p->at_end = p->kind == CCN__TOK_EOF && (p->joined || p->nopen > 0);
   }
@@ -205,8 +209,12 @@ static void calm(ccn__parser *p) {
 
 /* Whether a line that ends with this token goes on. */
 static bool goes_on(uint8_t k) { return k == CCN__TOK_COMMA || (k >= CCN__TOK_RANGE && k <= CCN__TOK_NOT); }
-static bool opens(uint8_t k) { return k == CCN__TOK_LPAREN || k == CCN__TOK_LBRACKET || k == CCN__TOK_INSERT; }
-static bool closes(uint8_t k) { return k == CCN__TOK_RPAREN || k == CCN__TOK_RBRACKET || k == CCN__TOK_INSERT_END; }
+static bool opens(uint8_t k) {
+  return k == CCN__TOK_LPAREN || k == CCN__TOK_LBRACKET || k == CCN__TOK_INSERT;
+}
+static bool closes(uint8_t k) {
+  return k == CCN__TOK_RPAREN || k == CCN__TOK_RBRACKET || k == CCN__TOK_INSERT_END;
+}
 
 /* Open brackets of this statement are given up. */
 static void lose(ccn__parser *p) {
@@ -214,8 +222,9 @@ static void lose(ccn__parser *p) {
   p->lost_column = p->column;
 }
 
-/* To the end of the broken statement: a newline or `;` outside of brackets, a closing `}`, or a line that must be a
- * new statement. Braces on the way are skipped whole. At least one token is consumed since `consumed_before`. */
+/* To the end of the broken statement: a newline or `;` outside of brackets, a closing `}`, or a line that
+ * must be a new statement. Braces on the way are skipped whole. At least one token is consumed since
+ * `consumed_before`. */
 void ccn__p_skip_statement(ccn__parser *p, uint32_t consumed_before) {
   uint32_t depth = p->skip_depth, braces = 0;
   bool first = p->consumed == consumed_before, runaway = p->runaway;
@@ -251,7 +260,8 @@ void ccn__p_skip_statement(ccn__parser *p, uint32_t consumed_before) {
   look(p);
 }
 
-/* The header of a block is broken: finds its `{`, so that the block is read. If there is none, stays in panic. */
+/* The header of a block is broken: finds its `{`, so that the block is read. If there is none, stays in
+ * panic. */
 void ccn__p_skip_to_brace(ccn__parser *p) {
   uint32_t depth = p->skip_depth, consumed = 0;
   p->broken = true;
@@ -263,7 +273,9 @@ void ccn__p_skip_to_brace(ccn__parser *p) {
       ccn__p_join(p);
       return;
     }
-    if (t->kind == CCN__TOK_EOF || t->kind == CCN__TOK_RBRACE || (t->kind == CCN__TOK_SEMICOLON && depth == 0)) break;
+    if (t->kind == CCN__TOK_EOF || t->kind == CCN__TOK_RBRACE ||
+        (t->kind == CCN__TOK_SEMICOLON && depth == 0))
+      break;
     if (t->newline && (depth == 0 || new_statement(p, t))) break;
     if (opens(t->kind)) depth++;
     if (closes(t->kind) && depth) depth--;
@@ -277,7 +289,8 @@ void ccn__p_skip_to_brace(ccn__parser *p) {
 /* ---- nesting ---- */
 
 static void too_deep(ccn__parser *p, ccn__span where, const char *what, unsigned limit) {
-  ccn__diag *d = ccn__p_complain(p, 8, where, "one level too many", "%s more than %u levels deep", what, limit);
+  ccn__diag *d =
+    ccn__p_complain(p, 8, where, "one level too many", "%s more than %u levels deep", what, limit);
   ccn__p_hint(p, d, "name a part of it in a statement of its own");
   if (d) p->runaway = true;
   ccn__p_give_up(p);
@@ -364,7 +377,8 @@ ccn__ast_list ccn__p_items(ccn__parser *p, ccn__token_kind close, ccn__p_item it
 }
 
 static void duplicate(ccn__parser *p, const ccn__ast *first, const ccn__ast *second, const char *what) {
-  ccn__diag *d = ccn__p_complain(p, 11, second->nspan, "a second time", "%s `%s` is given twice", what, second->name);
+  ccn__diag *d =
+    ccn__p_complain(p, 11, second->nspan, "a second time", "%s `%s` is given twice", what, second->name);
   if (!d) return;
   ccn__note(p->ds, d, first->nspan, "the first time");
   ccn__hint(p->ds, d, "remove one of them or give it another name");
@@ -429,14 +443,16 @@ static void init(ccn__parser *p, ccn__arena *a, ccn__names *names, ccn__diags *d
   for (size_t i = 0; i < CCN__COUNT(places); i++) w->place[i] = ccn__internz(names, places[i]);
   for (size_t i = 0; i < CCN__COUNT(dtypes); i++) w->dtype[i] = ccn__internz(names, dtypes[i]);
   w->ndtypes = CCN__COUNT(dtypes);
-  _Static_assert(CCN__COUNT(dtypes) <= CCN__COUNT(((ccn__words *)0)->dtype), "more dtypes than room for them");
+  _Static_assert(CCN__COUNT(dtypes) <= CCN__COUNT(((ccn__words *)0)->dtype),
+                 "more dtypes than room for them");
   ccn__lexer_init(&p->lx, a, names, ds, source);
   p->previous_end = p->lx.at;
   look(p);
   ccn__p_join(p);
 }
 
-ccn__ast *ccn__parse(ccn__arena *a, ccn__names *names, ccn__diags *ds, uint32_t source, bool *out_incomplete) {
+ccn__ast *ccn__parse(ccn__arena *a, ccn__names *names, ccn__diags *ds, uint32_t source,
+                     bool *out_incomplete) {
   ccn__parser *p = CCN__NEW(a, ccn__parser);
   init(p, a, names, ds, source);
   p->context = CCN__IN_FILE;

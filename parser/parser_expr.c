@@ -1,5 +1,5 @@
-/* parser_expr.c: expressions. Precedence climbs by a table; chains are loops, so only brackets and prefix operators
- * use the C stack.
+/* parser_expr.c: expressions. Precedence climbs by a table; chains are loops, so only brackets and prefix
+ * operators use the C stack.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parser_impl.h"
 
@@ -22,7 +22,8 @@ static ccn__ast *field(ccn__parser *p, ccn__ast *base, uint32_t start) {
   n->a = base;
   if (p->kind != CCN__TOK_NAME) {
     return ccn__p_unexpected(p, "a name after `.`",
-                             p->kind == CCN__TOK_INT ? "an element is written x[0]; a number 0.5, not .5" : NULL);
+                             p->kind == CCN__TOK_INT ? "an element is written x[0]; a number 0.5, not .5"
+                                                     : NULL);
   }
   n->name = ccn__p_token(p)->name;
   n->nspan = ccn__p_span(p, ccn__p_start(p), ccn__p_token(p)->end);
@@ -171,7 +172,8 @@ static ccn__ast *insertion(ccn__parser *p) {
   n = ccn__p_expr(p);
   if (p->kind == CCN__TOK_FORMAT) n = format(p, n, start);
   if (!p->panic && p->kind != CCN__TOK_INSERT_END) {
-    ccn__p_unexpected(p, "`}` behind the inserted expression", "in a string {expression} inserts a value, {{ is a brace");
+    ccn__p_unexpected(p, "`}` behind the inserted expression",
+                      "in a string {expression} inserts a value, {{ is a brace");
   }
   ccn__p_close(p, CCN__TOK_INSERT_END, true);
   return n;
@@ -239,7 +241,9 @@ static ccn__ast *lambda(ccn__parser *p, uint32_t start) {
 
 static ccn__ast *literal(ccn__parser *p, uint32_t start) {
   ccn__token *t = ccn__p_token(p);
-  ccn__ast_kind kind = t->kind == CCN__TOK_INT ? CCN__AST_INT : t->kind == CCN__TOK_FLOAT ? CCN__AST_FLOAT : CCN__AST_BOOL;
+  ccn__ast_kind kind = t->kind == CCN__TOK_INT     ? CCN__AST_INT
+                       : t->kind == CCN__TOK_FLOAT ? CCN__AST_FLOAT
+                                                   : CCN__AST_BOOL;
   ccn__ast *n = ccn__p_node(p, kind, start);
   if (kind == CCN__AST_FLOAT) {
     n->f = t->f;
@@ -274,25 +278,25 @@ static ccn__ast *list(ccn__parser *p, uint32_t start) {
 
 static ccn__ast *primary(ccn__parser *p, uint32_t start) {
   switch (p->kind) {
-    case CCN__TOK_NAME: {
-      ccn__ast *n = ccn__p_name(p, "a name");
-      if (p->kind != CCN__TOK_LPAREN && ccn__p_is_dtype(p, n->name)) return ccn__p_tensor_type(p, start, n->span, n->name);
-      return n;
-    }
-    case CCN__TOK_INT:
-    case CCN__TOK_FLOAT:
-    case CCN__TOK_TRUE:
-    case CCN__TOK_FALSE: return literal(p, start);
-    case CCN__TOK_QUOTE: return ccn__p_string(p);
-    case CCN__TOK_LPAREN: return parenthesised(p, start);
-    case CCN__TOK_LBRACKET: return list(p, start);
-    case CCN__TOK_FN: return lambda(p, start);
-    case CCN__TOK_DOT: return point_first(p, start);
-    case CCN__TOK_NOT:
-      return ccn__p_unexpected(p, "an expression", "put it in parentheses: a == (not b)");
-    case CCN__TOK_PLUS:
-      return ccn__p_unexpected(p, "an expression", "there is no `+` in front of a number, and no `++`");
-    default: return ccn__p_unexpected(p, "an expression", NULL);
+  case CCN__TOK_NAME: {
+    ccn__ast *n = ccn__p_name(p, "a name");
+    if (p->kind != CCN__TOK_LPAREN && ccn__p_is_dtype(p, n->name))
+      return ccn__p_tensor_type(p, start, n->span, n->name);
+    return n;
+  }
+  case CCN__TOK_INT:
+  case CCN__TOK_FLOAT:
+  case CCN__TOK_TRUE:
+  case CCN__TOK_FALSE: return literal(p, start);
+  case CCN__TOK_QUOTE: return ccn__p_string(p);
+  case CCN__TOK_LPAREN: return parenthesised(p, start);
+  case CCN__TOK_LBRACKET: return list(p, start);
+  case CCN__TOK_FN: return lambda(p, start);
+  case CCN__TOK_DOT: return point_first(p, start);
+  case CCN__TOK_NOT: return ccn__p_unexpected(p, "an expression", "put it in parentheses: a == (not b)");
+  case CCN__TOK_PLUS:
+    return ccn__p_unexpected(p, "an expression", "there is no `+` in front of a number, and no `++`");
+  default: return ccn__p_unexpected(p, "an expression", NULL);
   }
 }
 
@@ -302,15 +306,15 @@ static ccn__ast *postfix(ccn__parser *p) {
   if (n->kind == CCN__AST_TENSOR_TYPE) return n;
   for (;;) {
     switch (p->kind) {
-      case CCN__TOK_LPAREN: n = call(p, n, start); break;
-      case CCN__TOK_LBRACKET: n = index_of(p, n, start); break;
-      case CCN__TOK_DOT: n = field(p, n, start); break;
-      case CCN__TOK_LT:
-        if (n->kind != CCN__AST_NAME && n->kind != CCN__AST_FIELD) return n;
-        if (!ccn__lexer_axes_follow(&p->lx, ccn__p_token(p)->end)) return n;
-        n = call(p, n, start);
-        break;
-      default: return n;
+    case CCN__TOK_LPAREN: n = call(p, n, start); break;
+    case CCN__TOK_LBRACKET: n = index_of(p, n, start); break;
+    case CCN__TOK_DOT: n = field(p, n, start); break;
+    case CCN__TOK_LT:
+      if (n->kind != CCN__AST_NAME && n->kind != CCN__AST_FIELD) return n;
+      if (!ccn__lexer_axes_follow(&p->lx, ccn__p_token(p)->end)) return n;
+      n = call(p, n, start);
+      break;
+    default: return n;
     }
   }
 }
@@ -321,23 +325,23 @@ enum { LEVEL_NONE, LEVEL_OR, LEVEL_AND, LEVEL_NOT, LEVEL_COMPARE, LEVEL_RANGE, L
 
 static int level_of(uint8_t kind) {
   switch (kind) {
-    case CCN__TOK_OR: return LEVEL_OR;
-    case CCN__TOK_AND: return LEVEL_AND;
-    case CCN__TOK_LT:
-    case CCN__TOK_LE:
-    case CCN__TOK_GT:
-    case CCN__TOK_GE:
-    case CCN__TOK_EQ:
-    case CCN__TOK_NE: return LEVEL_COMPARE;
-    case CCN__TOK_RANGE:
-    case CCN__TOK_RANGE_EQ: return LEVEL_RANGE;
-    case CCN__TOK_PLUS:
-    case CCN__TOK_MINUS: return LEVEL_ADD;
-    case CCN__TOK_STAR:
-    case CCN__TOK_SLASH:
-    case CCN__TOK_SLASH2:
-    case CCN__TOK_PERCENT: return LEVEL_MULTIPLY;
-    default: return LEVEL_NONE;
+  case CCN__TOK_OR: return LEVEL_OR;
+  case CCN__TOK_AND: return LEVEL_AND;
+  case CCN__TOK_LT:
+  case CCN__TOK_LE:
+  case CCN__TOK_GT:
+  case CCN__TOK_GE:
+  case CCN__TOK_EQ:
+  case CCN__TOK_NE: return LEVEL_COMPARE;
+  case CCN__TOK_RANGE:
+  case CCN__TOK_RANGE_EQ: return LEVEL_RANGE;
+  case CCN__TOK_PLUS:
+  case CCN__TOK_MINUS: return LEVEL_ADD;
+  case CCN__TOK_STAR:
+  case CCN__TOK_SLASH:
+  case CCN__TOK_SLASH2:
+  case CCN__TOK_PERCENT: return LEVEL_MULTIPLY;
+  default: return LEVEL_NONE;
   }
 }
 
@@ -401,8 +405,7 @@ static ccn__ast *binary_node(ccn__parser *p, ccn__ast *left, uint32_t start, int
 
 static ccn__ast *binary(ccn__parser *p, int least) {
   uint32_t start = ccn__p_start(p);
-  ccn__ast *left =
-    p->kind == CCN__TOK_NOT && least <= LEVEL_NOT ? unary_node(p, start, LEVEL_NOT) : unary(p);
+  ccn__ast *left = p->kind == CCN__TOK_NOT && least <= LEVEL_NOT ? unary_node(p, start, LEVEL_NOT) : unary(p);
   for (;;) {
     int level = level_of(p->kind);
     if (level == LEVEL_NONE || level < least) return left;
@@ -429,7 +432,8 @@ ccn__ast *ccn__p_expr(ccn__parser *p) {
     } else {
       w->b = ccn__p_unexpected(p, "a schedule", "as in: let step = adam with zero(adam.gsum)");
     }
-    if (!p->panic && w->b->kind != CCN__AST_NAME && w->b->kind != CCN__AST_FIELD && w->b->kind != CCN__AST_CALL) {
+    if (!p->panic && w->b->kind != CCN__AST_NAME && w->b->kind != CCN__AST_FIELD &&
+        w->b->kind != CCN__AST_CALL) {
       ccn__diag *d = ccn__p_complain(p, 1, w->b->span, "not a schedule", "expected a schedule after `with`");
       ccn__p_hint(p, d, "a schedule is a name or a call, as in: adam with zero(adam.gsum)");
       p->broken = true;

@@ -1,14 +1,15 @@
 /* parser_stmt.c: statements and blocks.
  *
  * A statement is known by its first token, or by up to two more for the words that are names elsewhere:
- *   on NAME :        repeat NAME|INT        call NAME =        try (in schedules, unless `=` `.` or `:` follows)
+ *   on NAME :      repeat NAME|INT      call NAME =      try (in schedules, unless `=` `.` `:` follows)
  *   kernel | plan | reduction followed by NAME or `{`: reserved, CCN0009
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parser_impl.h"
 
 /* ---- blocks ---- */
 
-/* `program` at the column of the statement whose block is still open: its brace is missing, not this statement wrong. */
+/* `program` at the column of the statement whose block is still open: its brace is missing, not this
+ * statement wrong. */
 static bool brace_was_forgotten(ccn__parser *p) {
   const ccn__token *t = ccn__p_token(p);
   if (p->nopen == 0 || !t->newline) return false;
@@ -19,7 +20,8 @@ static bool brace_was_forgotten(ccn__parser *p) {
   const ccn__open *o = &p->open[p->nopen - 1];
   if (t->column > o->column) return false;
   if (p->unclosed != t->start) {
-    ccn__diag *d = ccn__p_complain(p, 4, ccn__p_span(p, o->start, o->end), "opened here", "`{` is not closed");
+    ccn__diag *d =
+      ccn__p_complain(p, 4, ccn__p_span(p, o->start, o->end), "opened here", "`{` is not closed");
     if (d) {
       ccn__note(p->ds, d, ccn__p_span(p, t->start, t->end), "a new statement of the file starts here");
       ccn__p_hint(p, d, "add `}` before it");
@@ -50,7 +52,8 @@ ccn__ast *ccn__p_statements(ccn__parser *p) {
 
 ccn__ast *ccn__p_block(ccn__parser *p, uint8_t context) {
   uint8_t outer = p->context;
-  if (p->kind == CCN__TOK_NEWLINE && ccn__p_token(p)->kind == CCN__TOK_LBRACE) ccn__p_join(p); /* on the next line */
+  if (p->kind == CCN__TOK_NEWLINE && ccn__p_token(p)->kind == CCN__TOK_LBRACE)
+    ccn__p_join(p);                              /* on the next line */
   if (p->kind == CCN__TOK_EOF) p->joined = true; /* there a shell may still read it */
   if (p->kind != CCN__TOK_LBRACE) {
     ccn__p_unexpected(p, "`{`", NULL);
@@ -117,8 +120,9 @@ static ccn__ast *schedule(ccn__parser *p) {
   } else if (ccn__p_accept_join(p, CCN__TOK_FOR)) {
     n->a = ccn__p_path(p);
   } else {
-    ccn__p_unexpected(p, "`for` or `(`",
-                      "a schedule names its program, schedule s for step { }, or takes handles, schedule s(x) { }");
+    ccn__p_unexpected(
+      p, "`for` or `(`",
+      "a schedule names its program, schedule s for step { }, or takes handles, schedule s(x) { }");
   }
   return with_block(p, n, CCN__IN_SCHEDULE);
 }
@@ -149,7 +153,8 @@ static ccn__ast *axis(ccn__parser *p) {
 static ccn__ast *mesh(ccn__parser *p) {
   ccn__ast *n = ccn__p_node(p, CCN__AST_MESH, ccn__p_start(p));
   ccn__p_advance(p);
-  if (p->kind != CCN__TOK_LPAREN) return ccn__p_unexpected(p, "`(`", "a mesh is written mesh (dp) or mesh (dp: 2, tp)");
+  if (p->kind != CCN__TOK_LPAREN)
+    return ccn__p_unexpected(p, "`(`", "a mesh is written mesh (dp) or mesh (dp: 2, tp)");
   n->list = ccn__p_items(p, CCN__TOK_RPAREN, axis, NULL);
   if (n->list.n == 0) {
     ccn__diag *d = ccn__p_complain(p, 1, ccn__p_span(p, n->span.start, p->previous_end), "no axis",
@@ -169,7 +174,8 @@ static ccn__ast *import(ccn__parser *p) {
   if (p->kind != CCN__TOK_QUOTE) return ccn__p_unexpected(p, "a path in quotes", hint);
   ccn__ast *path = ccn__p_string(p);
   if (!p->panic && (path->list.n != 1 || path->list.at[0]->kind != CCN__AST_TEXT)) {
-    ccn__diag *d = ccn__p_complain(p, 1, path->span, "not a path", "expected a path in quotes, without insertions");
+    ccn__diag *d =
+      ccn__p_complain(p, 1, path->span, "not a path", "expected a path in quotes, without insertions");
     ccn__p_hint(p, d, hint);
     p->broken = true;
   } else if (!p->panic) {
@@ -253,8 +259,10 @@ static ccn__ast *for_statement(ccn__parser *p) {
     n->b = ccn__p_expr(p);
     height = ccn__max_u32(height, p->height);
   } else {
-    ccn__p_unexpected(p, "`in`", p->kind == CCN__TOK_COMMA ? "a tuple is taken apart in parentheses: for (a, b) in pairs { }"
-                                                           : "a loop is written for x in 0..n { }");
+    ccn__p_unexpected(p, "`in`",
+                      p->kind == CCN__TOK_COMMA
+                        ? "a tuple is taken apart in parentheses: for (a, b) in pairs { }"
+                        : "a loop is written for x in 0..n { }");
   }
   if (ccn__p_at_word(p, p->words.as)) {
     ccn__p_advance(p);
@@ -325,8 +333,9 @@ static ccn__ast *let_statement(ccn__parser *p) {
   if (ccn__p_accept_join(p, CCN__TOK_ASSIGN)) {
     n->b = ccn__p_expr(p);
   } else {
-    ccn__p_unexpected(p, "`=`", p->kind == CCN__TOK_COMMA ? "a tuple is taken apart with let (a, b) = f(x)"
-                                                          : "a variable is made with let x = 1");
+    ccn__p_unexpected(p, "`=`",
+                      p->kind == CCN__TOK_COMMA ? "a tuple is taken apart with let (a, b) = f(x)"
+                                                : "a variable is made with let x = 1");
   }
   ccn__p_grow(p, ccn__max_u32(height, p->height), n->span);
   return n;
@@ -361,7 +370,8 @@ static ccn__ast *expression_statement(ccn__parser *p) {
   if (p->kind != CCN__TOK_ASSIGN) {
     if (!p->panic && !at_statement_end(p) && p->kind != CCN__TOK_ERROR) {
       ccn__p_unexpected(p, "the end of the statement",
-                        p->kind == CCN__TOK_COMMA ? "a tuple is taken apart with (a, b) = f(x)" : foreign_cure(p, e));
+                        p->kind == CCN__TOK_COMMA ? "a tuple is taken apart with (a, b) = f(x)"
+                                                  : foreign_cure(p, e));
     }
     n = ccn__p_node(p, CCN__AST_EXPR, start);
     n->a = e;
@@ -432,7 +442,8 @@ static ccn__ast *reserved(ccn__parser *p) {
   const ccn__token *t = ccn__p_token(p);
   ccn__diag *d = ccn__p_complain(p, 9, ccn__p_span(p, t->start, t->end), "reserved",
                                  "`%s` at the head of a statement is reserved", t->name);
-  ccn__p_hint(p, d, "later versions of the language will use it; to name a value, write let with it or another name");
+  ccn__p_hint(
+    p, d, "later versions of the language will use it; to name a value, write let with it or another name");
   ccn__p_give_up(p);
   return ccn__p_error_node(p);
 }
@@ -450,13 +461,14 @@ static void misplaced(ccn__parser *p, const char *where) {
 static ccn__ast *name_statement(ccn__parser *p) {
   const ccn__words *w = &p->words;
   ccn__name name = ccn__p_token(p)->name;
-  bool known = name == w->on || name == w->repeat || name == w->call || name == w->try_ || name == w->kernel ||
-               name == w->plan || name == w->reduction;
+  bool known = name == w->on || name == w->repeat || name == w->call || name == w->try_ ||
+               name == w->kernel || name == w->plan || name == w->reduction;
   if (!known || !ccn__p_same_line(p, 1)) return expression_statement(p);
   const ccn__token *next = ccn__p_peek(p, 1);
   bool before_name = next->kind == CCN__TOK_NAME && next->name != w->with;
   if (name == w->try_) {
-    bool ordinary = next->kind == CCN__TOK_ASSIGN || next->kind == CCN__TOK_DOT || next->kind == CCN__TOK_COLON;
+    bool ordinary =
+      next->kind == CCN__TOK_ASSIGN || next->kind == CCN__TOK_DOT || next->kind == CCN__TOK_COLON;
     if (p->context == CCN__IN_SCHEDULE && !ordinary && !at_statement_end(p)) return try_statement(p);
     if (!before_name) return expression_statement(p);
     misplaced(p, "`try` heads statements of schedules");
@@ -470,11 +482,13 @@ static ccn__ast *name_statement(ccn__parser *p) {
     return on_statement(p);
   }
   if (name == w->repeat && (before_name || next->kind == CCN__TOK_INT)) {
-    if (p->context != CCN__IN_PROGRAM) misplaced(p, "`repeat k { }` stands in programs; a script has for and while");
+    if (p->context != CCN__IN_PROGRAM)
+      misplaced(p, "`repeat k { }` stands in programs; a script has for and while");
     return repeat_statement(p);
   }
   if (name == w->call && before_name && ccn__p_peek(p, 2)->kind == CCN__TOK_ASSIGN) {
-    if (p->context != CCN__IN_PROGRAM) misplaced(p, "`call label = f(x)` stands in programs; a script writes x = f(y)");
+    if (p->context != CCN__IN_PROGRAM)
+      misplaced(p, "`call label = f(x)` stands in programs; a script writes x = f(y)");
     return label_call(p);
   }
   return expression_statement(p);
@@ -483,51 +497,50 @@ static ccn__ast *name_statement(ccn__parser *p) {
 static ccn__ast *top_level(ccn__parser *p) {
   if (p->context != CCN__IN_FILE) misplaced(p, "it stands at the top level of a file, outside of all braces");
   switch (p->kind) {
-    case CCN__TOK_PROGRAM: return program(p);
-    case CCN__TOK_SCHEDULE: return schedule(p);
-    case CCN__TOK_MESH: return mesh(p);
-    default: return import(p);
+  case CCN__TOK_PROGRAM: return program(p);
+  case CCN__TOK_SCHEDULE: return schedule(p);
+  case CCN__TOK_MESH: return mesh(p);
+  default: return import(p);
   }
 }
 
 static ccn__ast *statement_rule(ccn__parser *p) {
   switch (p->kind) {
-    case CCN__TOK_NAME: return name_statement(p);
-    case CCN__TOK_LET: return let_statement(p);
-    case CCN__TOK_IF: return if_statement(p);
-    case CCN__TOK_WHILE: return while_statement(p);
-    case CCN__TOK_FOR: return for_statement(p);
-    case CCN__TOK_RETURN: return return_statement(p);
-    case CCN__TOK_ASSERT: return assert_statement(p);
-    case CCN__TOK_BREAK: return word_statement(p, CCN__AST_BREAK);
-    case CCN__TOK_CONTINUE: return word_statement(p, CCN__AST_CONTINUE);
-    case CCN__TOK_PROGRAM:
-    case CCN__TOK_SCHEDULE:
-    case CCN__TOK_MESH:
-    case CCN__TOK_IMPORT: return top_level(p);
-    case CCN__TOK_FN:
-      return ccn__p_peek(p, 1)->kind == CCN__TOK_LPAREN ? expression_statement(p) : function(p);
-    case CCN__TOK_ELSE: return ccn__p_unexpected(p, "a statement", "`else` follows the `}` of an `if`");
-    default: return expression_statement(p);
+  case CCN__TOK_NAME: return name_statement(p);
+  case CCN__TOK_LET: return let_statement(p);
+  case CCN__TOK_IF: return if_statement(p);
+  case CCN__TOK_WHILE: return while_statement(p);
+  case CCN__TOK_FOR: return for_statement(p);
+  case CCN__TOK_RETURN: return return_statement(p);
+  case CCN__TOK_ASSERT: return assert_statement(p);
+  case CCN__TOK_BREAK: return word_statement(p, CCN__AST_BREAK);
+  case CCN__TOK_CONTINUE: return word_statement(p, CCN__AST_CONTINUE);
+  case CCN__TOK_PROGRAM:
+  case CCN__TOK_SCHEDULE:
+  case CCN__TOK_MESH:
+  case CCN__TOK_IMPORT: return top_level(p);
+  case CCN__TOK_FN: return ccn__p_peek(p, 1)->kind == CCN__TOK_LPAREN ? expression_statement(p) : function(p);
+  case CCN__TOK_ELSE: return ccn__p_unexpected(p, "a statement", "`else` follows the `}` of an `if`");
+  default: return expression_statement(p);
   }
 }
 
 static bool ends_with_block(const ccn__ast *n) {
   switch (n->kind) {
-    case CCN__AST_IF:
-    case CCN__AST_WHILE:
-    case CCN__AST_FOR:
-    case CCN__AST_FN:
-    case CCN__AST_PROGRAM:
-    case CCN__AST_SCHEDULE:
-    case CCN__AST_ON:
-    case CCN__AST_REPEAT: return true;
-    default: return false;
+  case CCN__AST_IF:
+  case CCN__AST_WHILE:
+  case CCN__AST_FOR:
+  case CCN__AST_FN:
+  case CCN__AST_PROGRAM:
+  case CCN__AST_SCHEDULE:
+  case CCN__AST_ON:
+  case CCN__AST_REPEAT: return true;
+  default: return false;
   }
 }
 
-/* What a statement with an error leaves for later stages: which names it would have bound, so that uses of them are
- * not reported as unknown. */
+/* What a statement with an error leaves for later stages: which names it would have bound, so that uses of
+ * them are not reported as unknown. */
 static ccn__ast *as_error(ccn__parser *p, const ccn__ast *n) {
   ccn__ast *e = ccn__p_error_node(p);
   e->span.start = n->span.start; /* and it ends where reading goes on */
@@ -540,7 +553,8 @@ static ccn__ast *as_error(ccn__parser *p, const ccn__ast *n) {
 
 /* Whether a line that starts so can only be the rest of one that went wrong. */
 static bool continues(uint8_t kind) {
-  return kind == CCN__TOK_RPAREN || kind == CCN__TOK_RBRACKET || kind == CCN__TOK_RBRACE || kind == CCN__TOK_COMMA;
+  return kind == CCN__TOK_RPAREN || kind == CCN__TOK_RBRACKET || kind == CCN__TOK_RBRACE ||
+         kind == CCN__TOK_COMMA;
 }
 
 ccn__ast *ccn__p_statement(ccn__parser *p) {

@@ -32,8 +32,9 @@ static ccn__ast *place(ccn__parser *p) {
       n->list = ccn__p_args(p);
     } else {
       if (p->kind == CCN__TOK_LPAREN) ccn__p_advance(p);
-      ccn__p_unexpected(p, p->previous == CCN__TOK_LPAREN ? "an argument" : "`(`",
-                        "placements are sliced(0), sliced(0, unit: 64), partial(sum), at(2), local, replicated");
+      ccn__p_unexpected(
+        p, p->previous == CCN__TOK_LPAREN ? "an argument" : "`(`",
+        "placements are sliced(0), sliced(0, unit: 64), partial(sum), at(2), local, replicated");
     }
   }
   if (ccn__p_at_word(p, p->words.over)) {
@@ -122,7 +123,8 @@ ccn__ast *ccn__p_type(ccn__parser *p) {
       p->broken = true;
     }
   } else {
-    return ccn__p_unexpected(p, "a type", "types are written f32[N], f32[M, N] sliced(0), [f32[N]], (f32[N], f32)");
+    return ccn__p_unexpected(p, "a type",
+                             "types are written f32[N], f32[M, N] sliced(0), [f32[N]], (f32[N], f32)");
   }
   ccn__p_grow(p, p->height, n->span);
   return ccn__p_done(p, n);

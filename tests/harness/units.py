@@ -14,27 +14,30 @@ def program_name(source):
 
 
 def count_lines(tally, name, done):
-    """Adds the test lines of one program to the tally."""
-    lines = [m for m in map(LINE.match, done.out.splitlines()) if m]
-    failed = 0
-    for m in lines:
-        if m[1] == "not ok":
-            failed += 1
-            tally.fail(f"{name}{m[2]}")
-        elif "# skip" in m[2].lower():
-            tally.skip(name, m[2].strip())
-        else:
-            tally.ok()
-    crash = done.crashed()
-    if crash:
-        tally.fail(name, crash)
+    """Adds the test lines of one program to the tally; `# ...` lines below a "not ok" say why."""
+    failures, counted, last_failed = [], 0, False
+    for line in done.out.splitlines():
+        m = LINE.match(line)
+        if m:
+            counted += 1
+            last_failed = m[1] == "not ok"
+            if last_failed:
+                failures.append([f"{name}{m[2]}"])
+            elif "# skip" in m[2].lower():
+                tally.skip(name, m[2].strip())
+            else:
+                tally.ok()
+        elif last_failed and line.startswith("#"):
+            failures[-1].append(line)
+    for what, *why in failures:
+        tally.fail(what, "\n".join(why))
+    if done.crashed():
+        tally.fail(name, done.crashed())
     elif done.status == 77:
         tally.skip(name, "exit status 77")
-    elif done.status != 0 and not failed:
+    elif done.status != 0 and not failures:
         tally.fail(name, f"exit status {done.status}\n{done.out[-2000:]}\n{done.err[-2000:]}")
-    elif failed:
-        print("\n".join("      " + s for s in (done.out + done.err).splitlines() if not s.startswith("ok"))[:4000])
-    elif not lines:
+    elif not counted:
         tally.ok()
 
 

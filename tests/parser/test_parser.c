@@ -20,7 +20,7 @@ static void ok(bool good, const char *name) {
   putchar('\n');
 }
 
-/* ---- one parse ------------------------------------------------------------------------------------------- */
+/* ---- one parse ----------------------------------------------------------------------------------------- */
 
 static size_t requests, fail_at;
 
@@ -63,10 +63,11 @@ static ccn_status parse_bytes(parsed *p, const char *text, size_t n, bool type) 
   p->ds.nsources = 2;
   p->ds.limit = 100;
   CCN__TRY(&p->heap, trap)
-    ccn__names_init(&p->names, &p->arena);
-    p->tree = type ? ccn__parse_type(&p->arena, &p->names, &p->ds, 1)
-                   : ccn__parse(&p->arena, &p->names, &p->ds, 1, &p->incomplete);
-  CCN__CATCH(&p->heap, trap) { status = trap.status; }
+  ccn__names_init(&p->names, &p->arena);
+  p->tree = type ? ccn__parse_type(&p->arena, &p->names, &p->ds, 1)
+                 : ccn__parse(&p->arena, &p->names, &p->ds, 1, &p->incomplete);
+  CCN__CATCH(&p->heap, trap)
+  { status = trap.status; }
   return status;
 }
 
@@ -84,7 +85,8 @@ static void done(parsed *p) {
 static bool well_formed(const ccn__ast *n, uint32_t size, uint32_t depth, bool *has_error) {
   const ccn__ast *child[3] = {n->a, n->b, n->c};
   const ccn__ast_list list[3] = {n->list, n->params, n->axes};
-  if (n->kind >= CCN__AST_COUNT || depth > 5001 || n->span.start > n->span.end || n->span.end > size) return false;
+  if (n->kind >= CCN__AST_COUNT || depth > 5001 || n->span.start > n->span.end || n->span.end > size)
+    return false;
   if (n->kind == CCN__AST_ERROR) {
     *has_error = true;
     return true;
@@ -159,8 +161,8 @@ static void errors(const char *text, const char *expected) {
     uint32_t line, column, end_line, end;
     ccn__source_locate(&p.arena, &p.source, d->primary.span.start, &line, &column);
     ccn__source_locate(&p.arena, &p.source, d->primary.span.end, &end_line, &end);
-    snprintf(got + strlen(got), sizeof got - strlen(got), "%s%u@%u:%u-%u", *got ? " " : "", d->code, line, column,
-             line == end_line ? end : 0);
+    snprintf(got + strlen(got), sizeof got - strlen(got), "%s%u@%u:%u-%u", *got ? " " : "", d->code, line,
+             column, line == end_line ? end : 0);
   }
   bool good = !strcmp(got, expected) && sound(&p);
   ok(good, text);
@@ -168,7 +170,7 @@ static void errors(const char *text, const char *expected) {
   done(&p);
 }
 
-/* ---- trees ------------------------------------------------------------------------------------------------- */
+/* ---- trees --------------------------------------------------------------------------------------------- */
 
 static void test_expressions(void) {
   tree("a + b * c", "(binary + a: (name a) b: (binary * a: (name b) b: (name c)))");
@@ -180,23 +182,27 @@ static void test_expressions(void) {
   tree("a ** b ** c", "(binary ** a: (name a) b: (binary ** a: (name b) b: (name c)))");
   tree("-a * b", "(binary * a: (unary - a: (name a)) b: (name b))");
   tree("x.y ** 2", "(binary ** a: (field y a: (name x)) b: (int 2))");
-  tree("not a == b and c or d",
-       "(binary or a: (binary and a: (unary not a: (binary == a: (name a) b: (name b))) b: (name c)) b: (name d))");
+  tree(
+    "not a == b and c or d",
+    "(binary or a: (binary and a: (unary not a: (binary == a: (name a) b: (name b))) b: (name c)) b: (name d))");
   tree("a and not not b", "(binary and a: (name a) b: (unary not a: (unary not a: (name b))))");
   tree("(a < b) == c", "(binary == a: (binary < a: (name a) b: (name b)) b: (name c))");
   tree("a < b + 1", "(binary < a: (name a) b: (binary + a: (name b) b: (int 1)))");
   tree("1..n + 1", "(range a: (int 1) b: (binary + a: (name n) b: (int 1)))");
   tree("1..=10", "(range inclusive a: (int 1) b: (int 10))");
-  tree("a or b with s with t(x)",
-       "(with a: (with a: (binary or a: (name a) b: (name b)) b: (name s)) b: (call a: (name t) (arg a: (name x))))");
+  tree(
+    "a or b with s with t(x)",
+    "(with a: (with a: (binary or a: (name a) b: (name b)) b: (name s)) b: (call a: (name t) (arg a: (name x))))");
   tree("f(1, a: x, y,)", "(call a: (name f) (arg a: (int 1)) (arg a a: (name x)) (arg a: (name y)))");
   tree("step(step: step)", "(call a: (name step) (arg step a: (name step)))");
   tree("block<tp>(h)", "(call axis: (name tp) a: (name block) (arg a: (name h)))");
   tree("o.f<a, b>(h)", "(call axis: (name a) axis: (name b) a: (field f a: (name o)) (arg a: (name h)))");
   tree("f(a < b, c)", "(call a: (name f) (arg a: (binary < a: (name a) b: (name b))) (arg a: (name c)))");
-  tree("f(a < b, c > (d))", "(call a: (name f) (arg a: (call axis: (name b) axis: (name c) a: (name a) (arg a: (name d)))))");
-  tree("x[1:, :2, :, 0, a:b]",
-       "(index a: (name x) (slice a: (int 1)) (slice b: (int 2)) (slice) (int 0) (slice a: (name a) b: (name b)))");
+  tree("f(a < b, c > (d))",
+       "(call a: (name f) (arg a: (call axis: (name b) axis: (name c) a: (name a) (arg a: (name d)))))");
+  tree(
+    "x[1:, :2, :, 0, a:b]",
+    "(index a: (name x) (slice a: (int 1)) (slice b: (int 2)) (slice) (int 0) (slice a: (name a) b: (name b)))");
   tree("blk[*].z[0](1)",
        "(call a: (index a: (field z a: (index a: (name blk) (star))) (int 0)) (arg a: (int 1)))");
   tree("(a)", "(name a)");
@@ -211,14 +217,17 @@ static void test_expressions(void) {
   tree("f(f32, f32[n] local, f64[])",
        "(call a: (name f) (arg a: (tensor-type f32)) (arg a: (tensor-type f32 (place local) (name n))) "
        "(arg a: (tensor-type f64 [])))");
-  tree("load(\"x\", as: f32[B] sliced(2))",
-       "(call a: (name load) (arg a: (string (text \"x\"))) (arg as a: (tensor-type f32 (place sliced (arg a: (int 2))) "
-       "(name B))))");
+  tree(
+    "load(\"x\", as: f32[B] sliced(2))",
+    "(call a: (name load) (arg a: (string (text \"x\"))) (arg as a: (tensor-type f32 (place sliced (arg a: (int 2))) "
+    "(name B))))");
 }
 
 static void test_literals(void) {
-  tree("[1_000_003, 0x1F, 0, 9223372036854775807]", "(list (int 1000003) (int 31) (int 0) (int 9223372036854775807))");
-  tree("[1.5, 1e-3, 1E2, 0.1, 1_0.2_5]", "(list (float 1.5) (float 0.001) (float 100.0) (float 0.1) (float 10.25))");
+  tree("[1_000_003, 0x1F, 0, 9223372036854775807]",
+       "(list (int 1000003) (int 31) (int 0) (int 9223372036854775807))");
+  tree("[1.5, 1e-3, 1E2, 0.1, 1_0.2_5]",
+       "(list (float 1.5) (float 0.001) (float 100.0) (float 0.1) (float 10.25))");
   tree("[0x1.8p3, 0x1p-2, 0XaP1]", "(list (float 12.0) (float 0.25) (float 20.0))");
   tree("[1e23, 9007199254740993.0, 4.9e-324, 1.7976931348623157e308, 123456789012345678901234567890.5]",
        "(list (float 1e+23) (float 9007199254740992.0) (float 5e-324) (float 1.7976931348623157e+308) "
@@ -228,9 +237,10 @@ static void test_literals(void) {
   tree("\"a{{b}}\\n\\t\\\"\\\\\\0\\u{e9}\\u{1F600}\"",
        "(string (text \"a{b}\\n\\x09\\\"\\\\\\x00\xC3\xA9\xF0\x9F\x98\x80\"))");
   tree("\"{x}{y:.4f} z\"", "(string (name x) (format \".4f\" a: (name y)) (text \" z\"))");
-  tree("\"{f(a: 1)} {x[1:2]} {fn() { return 1 }}\"",
-       "(string (call a: (name f) (arg a a: (int 1))) (text \" \") (index a: (name x) (slice a: (int 1) b: (int 2))) "
-       "(text \" \") (lambda b: (block (return a: (int 1)))))");
+  tree(
+    "\"{f(a: 1)} {x[1:2]} {fn() { return 1 }}\"",
+    "(string (call a: (name f) (arg a a: (int 1))) (text \" \") (index a: (name x) (slice a: (int 1) b: (int 2))) "
+    "(text \" \") (lambda b: (block (return a: (int 1)))))");
   tree("\"a {\"b {c}\"} d\"", "(string (text \"a \") (string (text \"b \") (name c)) (text \" d\"))");
   tree("\"{n:08} {n:08.3e} {n:g} {n:5d}\"",
        "(string (format \"08\" a: (name n)) (text \" \") (format \"08.3e\" a: (name n)) (text \" \") "
@@ -246,7 +256,9 @@ static void test_statements(void) {
   tree("x\n-y", "(block (expr a: (name x)) (expr a: (unary - a: (name y))))");
   tree("f\n(x)", "(block (expr a: (name f)) (expr a: (name x)))");
   tree("a # + 1\nb", "(block (expr a: (name a)) (expr a: (name b)))");
-  tree("\xEF\xBB\xBF" "a\r\nb\r\n", "(block (expr a: (name a)) (expr a: (name b)))");
+  tree("\xEF\xBB\xBF"
+       "a\r\nb\r\n",
+       "(block (expr a: (name a)) (expr a: (name b)))");
   tree("(a\n+ b)", "(binary + a: (name a) b: (name b))");
   tree("f(fn() {\n a\n b\n})",
        "(call a: (name f) (arg a: (lambda b: (block (expr a: (name a)) (expr a: (name b))))))");
@@ -256,15 +268,17 @@ static void test_statements(void) {
   tree("l.x = 1", "(assign a: (field x a: (name l)) b: (int 1))");
   tree("return", "(return)");
   tree("return a, b", "(return a: (tuple (name a) (name b)))");
-  tree("if a { b } else if c { } else { d }",
-       "(if a: (name a) b: (block (expr a: (name b))) c: (if a: (name c) b: (block) c: (block (expr a: (name d)))))");
-  tree("if a\n{ b }\nelse { c }", "(if a: (name a) b: (block (expr a: (name b))) c: (block (expr a: (name c))))");
-  tree("if a { b } c",
-       "(block (if a: (name a) b: (block (expr a: (name b)))) (expr a: (name c)))");
+  tree(
+    "if a { b } else if c { } else { d }",
+    "(if a: (name a) b: (block (expr a: (name b))) c: (if a: (name c) b: (block) c: (block (expr a: (name d)))))");
+  tree("if a\n{ b }\nelse { c }",
+       "(if a: (name a) b: (block (expr a: (name b))) c: (block (expr a: (name c))))");
+  tree("if a { b } c", "(block (if a: (name a) b: (block (expr a: (name b)))) (expr a: (name c)))");
   tree("while a { break; continue }", "(while a: (name a) b: (block (break) (continue)))");
   tree("for (a, b) in c as d { }", "(for d a: (tuple (name a) (name b)) b: (name c) c: (block))");
-  tree("for t in 1..=10 { f(t) }",
-       "(for a: (name t) b: (range inclusive a: (int 1) b: (int 10)) c: (block (expr a: (call a: (name f) (arg a: (name t))))))");
+  tree(
+    "for t in 1..=10 { f(t) }",
+    "(for a: (name t) b: (range inclusive a: (int 1) b: (int 10)) c: (block (expr a: (call a: (name f) (arg a: (name t))))))");
   tree("fn f(a, b = 2) { }", "(fn f (param a) (param b b: (int 2)) b: (block))");
   tree("import \"std/optim\" as optim", "(import optim \"std/optim\")");
   tree("assert a, \"b\"", "(assert a: (name a) b: (string (text \"b\")))");
@@ -272,9 +286,10 @@ static void test_statements(void) {
   tree("schedule s for a.b { }", "(schedule s a: (field b a: (name a)) b: (block))");
   tree("schedule s(x) { try fuse(x) }",
        "(schedule s (param x) b: (block (try a: (expr a: (call a: (name fuse) (arg a: (name x)))))))");
-  tree("schedule s(x) { try (a, b) = split(x) }",
-       "(schedule s (param x) b: (block (try a: (assign a: (tuple (name a) (name b)) b: (call a: (name split) "
-       "(arg a: (name x)))))))");
+  tree(
+    "schedule s(x) { try (a, b) = split(x) }",
+    "(schedule s (param x) b: (block (try a: (assign a: (tuple (name a) (name b)) b: (call a: (name split) "
+    "(arg a: (name x)))))))");
   tree("program p() { on pp: 2 { y = 1 } }",
        "(program p b: (block (on pp a: (int 2) b: (block (assign a: (name y) b: (int 1))))))");
   tree("program p() { repeat k { } }", "(program p b: (block (repeat a: (name k) b: (block))))");
@@ -289,15 +304,17 @@ static void test_statements(void) {
 
 static void test_types(void) {
   type_tree("f32", "(tensor-type f32)");
-  type_tree("f32[N] sliced(0) over tp", "(tensor-type f32 (place sliced axis: (name tp) (arg a: (int 0))) (name N))");
+  type_tree("f32[N] sliced(0) over tp",
+            "(tensor-type f32 (place sliced axis: (name tp) (arg a: (int 0))) (name N))");
   type_tree("f32[2*N + M, 1] sliced(0) over dp sliced(2, unit: 64) over tp",
             "(tensor-type f32 (place sliced axis: (name dp) (arg a: (int 0))) "
             "(place sliced axis: (name tp) (arg a: (int 2)) (arg unit a: (int 64))) "
             "(binary + a: (binary * a: (int 2) b: (name N)) b: (name M)) (int 1))");
   type_tree("[f32[*]] sliced(0) over dp",
             "(list-type (place sliced axis: (name dp) (arg a: (int 0))) a: (tensor-type f32 (star)))");
-  type_tree("[(f32[H] local, [i32])]",
-            "(list-type a: (tuple-type (tensor-type f32 (place local) (name H)) (list-type a: (tensor-type i32))))");
+  type_tree(
+    "[(f32[H] local, [i32])]",
+    "(list-type a: (tuple-type (tensor-type f32 (place local) (name H)) (list-type a: (tensor-type i32))))");
   type_tree("f32 partial(sum) at(2)",
             "(tensor-type f32 (place partial (arg a: (name sum))) (place at (arg a: (int 2))))");
   type_tree("f32[N] slced(0)", "NULL");
@@ -306,7 +323,7 @@ static void test_types(void) {
   type_tree("", "NULL");
 }
 
-/* ---- errors -------------------------------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------------------- */
 
 static void test_errors(void) {
   errors("let x = 3 4\nlet y = )\nz", "1@1:11-12 1@2:9-10");
@@ -319,7 +336,9 @@ static void test_errors(void) {
   errors("x = ()", "1@1:5-7");
   errors("if x = 3 { y = ) }", "1@1:6-7 1@1:16-17");
   errors("x @ y", "2@1:3-4");
-  errors("let gr\xC3\xB6\xC3\x9F" "e = 1\nx = \xE2\x80\x9Chi\xE2\x80\x9D", "2@1:5-10 2@2:5-6");
+  errors("let gr\xC3\xB6\xC3\x9F"
+         "e = 1\nx = \xE2\x80\x9Chi\xE2\x80\x9D",
+         "2@1:5-10 2@2:5-6");
   errors("x = \xFF\xFE\xFF\ny", "2@1:5-6");
   errors("# \xFF\xFF\ny", "2@1:3-4");
   errors("\"\xC0\xAF\"", "2@1:2-3");
@@ -334,8 +353,9 @@ static void test_errors(void) {
   errors("f(g(1]\nx", "1@1:6-7 4@1:2-3");
   errors("program f(x: f32) {\n  y = x\nprogram g(x: f32) {\n  return x\n}", "4@1:19-20");
   errors("x = }\ny = 1 }\nz = )", "1@1:5-6 1@2:7-8 1@3:5-6");
-  errors("[.5, 1., 1.5.3, 3abc, 0x, 1__0, 1_, 0b1, 0x1.8, 1e, 1.e5]",
-         "5@1:2-4 5@1:6-8 5@1:10-15 5@1:17-21 5@1:23-25 5@1:27-31 5@1:33-35 5@1:37-40 5@1:42-47 5@1:49-51 5@1:53-57");
+  errors(
+    "[.5, 1., 1.5.3, 3abc, 0x, 1__0, 1_, 0b1, 0x1.8, 1e, 1.e5]",
+    "5@1:2-4 5@1:6-8 5@1:10-15 5@1:17-21 5@1:23-25 5@1:27-31 5@1:33-35 5@1:37-40 5@1:42-47 5@1:49-51 5@1:53-57");
   errors("[1e999, 1e-999, 0e-999]", "5@1:2-7 5@1:9-15");
   errors("9223372036854775808 + 0xFFFFFFFFFFFFFFFF", "6@1:1-20 6@1:23-41");
   errors("\"\\q \\u{} \\u{D800} \\u{110000} \\u41 } {x:y} {x:}\"",
@@ -366,7 +386,8 @@ static void test_errors(void) {
 /* Each error has a label, lower case messages without a full stop. */
 static void test_wording(void) {
   parsed p;
-  parse(&p, "x = 3 4\ny = \"abc\nz = 1.5.2\nlet w = (\nq = @\nkernel k { }\ntry f(x)\nf(a: 1, a: 2)\n\"\\q\"\n");
+  parse(&p,
+        "x = 3 4\ny = \"abc\nz = 1.5.2\nlet w = (\nq = @\nkernel k { }\ntry f(x)\nf(a: 1, a: 2)\n\"\\q\"\n");
   bool good = p.ds.errors >= 8;
   for (const ccn__diag *d = p.ds.first; d; d = d->next) {
     size_t n = strlen(d->message);
@@ -382,7 +403,8 @@ static void test_kept_names(void) {
   parse(&p, "let (a, b) = )\nprogram f(x: ]) { }\n");
   const ccn__ast *first = p.tree->list.n ? p.tree->list.at[0] : NULL;
   const ccn__ast *second = p.tree->list.n > 1 ? p.tree->list.at[1] : NULL;
-  ok(first && first->kind == CCN__AST_ERROR && first->a && first->a->kind == CCN__AST_TUPLE, "a broken let keeps its names");
+  ok(first && first->kind == CCN__AST_ERROR && first->a && first->a->kind == CCN__AST_TUPLE,
+     "a broken let keeps its names");
   ok(second && second->kind == CCN__AST_ERROR && second->name && !strcmp(second->name, "f"),
      "a broken program keeps its name");
   done(&p);
@@ -412,16 +434,19 @@ static void incomplete(const char *text, bool expected) {
 }
 
 static void test_incomplete(void) {
-  static const char *const more[] = {"f(", "f(1,\n", "x = [1, 2", "if a {", "if a {\n b\n", "x = ", "x = 1 +\n", "a and",
-                                     "a with", "return a,", "x = fn(r) {", "program f(x: f32[N],", "if a", "x = -",
-                                     "f(g(h[", "f(1 # more\n", "for i in", "x ** \n\n"};
-  static const char *const enough[] = {"", "x", "x = 1\n", "x = )", "x = 3 4", "f(1)]", "let x", "\"abc", "f(\"abc",
-                                       "x = ) + (", "if a { b }", "\"\\q\" + ", "x.", "for i", "let (a, b)"};
+  static const char *const more[] = {"f(",           "f(1,\n",    "x = [1, 2",   "if a {",
+                                     "if a {\n b\n", "x = ",      "x = 1 +\n",   "a and",
+                                     "a with",       "return a,", "x = fn(r) {", "program f(x: f32[N],",
+                                     "if a",         "x = -",     "f(g(h[",      "f(1 # more\n",
+                                     "for i in",     "x ** \n\n"};
+  static const char *const enough[] = {"",           "x",          "x = 1\n", "x = )",   "x = 3 4",
+                                       "f(1)]",      "let x",      "\"abc",   "f(\"abc", "x = ) + (",
+                                       "if a { b }", "\"\\q\" + ", "x.",      "for i",   "let (a, b)"};
   for (size_t i = 0; i < CCN__COUNT(more); i++) incomplete(more[i], true);
   for (size_t i = 0; i < CCN__COUNT(enough); i++) incomplete(enough[i], false);
 }
 
-/* ---- files -------------------------------------------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------------------------------------- */
 
 static char *read_file(const char *path, size_t *n) {
   FILE *f = fopen(path, "rb");
@@ -469,7 +494,7 @@ static void test_files(const char *pattern, size_t least) {
   globfree(&g);
 }
 
-/* ---- hostile texts -------------------------------------------------------------------------------------------- */
+/* ---- hostile texts ------------------------------------------------------------------------------------- */
 
 static char *big;
 static size_t big_n;
@@ -499,8 +524,8 @@ static void hostile(const char *name, int count, unsigned code) {
   big_n = 0;
 }
 
-static void prefix(const char *name, const char *head, const char *s, size_t times, const char *tail, int count,
-                   unsigned code) {
+static void prefix(const char *name, const char *head, const char *s, size_t times, const char *tail,
+                   int count, unsigned code) {
   repeat(head, 1);
   repeat(s, times);
   repeat(tail, 1);
