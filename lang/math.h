@@ -2,8 +2,8 @@
  * interpreter walks here and the code generators walk later, so that every engine has the same bits.
  *
  * Instructions are IEEE operations (+ - * /, compare), integer and bit operations, selects, conversions and
- * small tables: nothing that one target fuses or approximates. No fma, no libm. Two NaNs count as the same value:
- * no list depends on the sign or payload of a NaN.
+ * small tables: nothing that one target fuses or approximates. No fma, no libm. Two NaNs count as the same
+ * value: no list depends on the sign or payload of a NaN.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef CCN_LANG_MATH_H
 #define CCN_LANG_MATH_H
@@ -26,13 +26,13 @@ typedef enum ccn__math_id {
   CCN__MATH_COUNT
 } ccn__math_id;
 
-/* ---- the instruction format ------------------------------------------------------------------------------------
- * A list is in single assignment: instruction number i defines value number i, its operands a, b, c are numbers of
- * earlier instructions, and the value of the last instruction is the result. No control flow: every instruction
- * is executed for every element, and SEL chooses. */
+/* ---- the instruction format -------------------------------------------------------------------------------
+ * A list is in single assignment: instruction number i defines value number i, its operands a, b, c are
+ * numbers of earlier instructions, and the value of the last instruction is the result. No control flow:
+ * every instruction is executed for every element, and SEL chooses. */
 
-/* Types of values. Masks are what compares give and SEL takes: all ones or all zeros in registers of that width
- * (a code generator may hold both as i1). */
+/* Types of values. Masks are what compares give and SEL takes: all ones or all zeros in registers of that
+ * width (a code generator may hold both as i1). */
 typedef enum ccn__math_type {
   CCN__MATH_T_F32,
   CCN__MATH_T_F64,
@@ -42,8 +42,8 @@ typedef enum ccn__math_type {
   CCN__MATH_T_M64  /* mask that belongs to F64 and I64 */
 } ccn__math_type;
 
-/* `type` of an instruction is the type of its value, except for LT, LE, EQ: there it is the type of the operands, and
- * the value is the mask of that width. */
+/* `type` of an instruction is the type of its value, except for LT, EQ: there it is the type of the
+ * operands, and the value is the mask of that width. */
 typedef enum ccn__math_op {
   CCN__MATH_OP_ARG,   /* argument number imm.i32 */
   CCN__MATH_OP_CONST, /* imm, read as `type` says: F32 .f32, F64 .f64, I32 .i32, I64 .i64; no masks */
@@ -52,7 +52,6 @@ typedef enum ccn__math_op {
   CCN__MATH_OP_MUL,   /* a * b; F only */
   CCN__MATH_OP_DIV,   /* a / b; F only, correctly rounded */
   CCN__MATH_OP_LT,    /* a < b; F only, false when one is NaN */
-  CCN__MATH_OP_LE,    /* a <= b; likewise */
   CCN__MATH_OP_EQ,    /* a == b; F (-0 == 0, NaN != NaN) or I */
   CCN__MATH_OP_AND,   /* a & b; I or M */
   CCN__MATH_OP_OR,    /* a | b */
@@ -93,14 +92,14 @@ typedef struct ccn__math_fn {
   const ccn__math_ins *code;
 } ccn__math_fn;
 
-/* No list has more values alive at once (constants not counted), the result of an instruction and its operands
- * included. The test of math.c checks it, and the types of all operands. */
+/* No list has more values alive at once (constants not counted), the result of an instruction and its
+ * operands included. The test of math.c checks it, and the types of all operands. */
 enum { CCN__MATH_LIVE_MAX = 16 };
 
 extern const ccn__math_table ccn__math_tables[];
 extern const uint32_t ccn__math_table_count;
 
-/* ---- use ----------------------------------------------------------------------------------------------------- */
+/* ---- use ----------------------------------------------------------------------------------------------- */
 
 const char *ccn__math_name(ccn__math_id id);
 /* The recipe for F32 or F64; NULL where there is none (f64: exp log tanh sigmoid; more may come). */
@@ -108,7 +107,8 @@ const ccn__math_fn *ccn__math_find(ccn__math_id id, ccn__dtype t);
 /* How many operands the op has (0 to 3) and the type of the instruction's value. */
 uint32_t ccn__math_operands(ccn__math_op op);
 ccn__math_type ccn__math_value_type(const ccn__math_ins *i);
-/* out[i] = f(a[i]) or f(a[i], b[i]) (b NULL for unary ones); n elements of the recipe's dtype; out may be a or b. */
+/* out[i] = f(a[i]) or f(a[i], b[i]) (b NULL for unary ones); n elements of the recipe's dtype; out may be a
+ * or b. */
 void ccn__math_eval(const ccn__math_fn *f, void *out, const void *a, const void *b, size_t n);
 
 #endif

@@ -87,9 +87,9 @@ static inline float float_of(uint32_t u) {
 static inline float from_f16(uint16_t h) {
   const uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
   const int32_t a = h & 0x7fff;
-  int32_t r = (a << 13) + (112 << 23);   /* rebias the exponent: 127 - 15 */
-  r += a >= 0x7c00 ? 112 << 23 : 0;      /* inf, NaN: to the top */
-  r |= a > 0x7c00 ? 0x00400000 : 0;      /* quiet, as the hardware instructions do */
+  int32_t r = (a << 13) + (112 << 23);                /* rebias the exponent: 127 - 15 */
+  r += a >= 0x7c00 ? 112 << 23 : 0;                   /* inf, NaN: to the top */
+  r |= a > 0x7c00 ? 0x00400000 : 0;                   /* quiet, as the hardware instructions do */
   const uint32_t tiny = bits_of((float)a * 0x1p-24f); /* exact: zero and denormals */
   return float_of(sign | (a < 0x0400 ? tiny : (uint32_t)r));
 }
@@ -103,7 +103,7 @@ static inline uint16_t to_f16(float x) {
   const int32_t tiny = (int32_t)(bits_of(float_of((uint32_t)a) + 0.5f) - 0x3f000000u);
   r = a < 0x38800000 ? tiny : r;
   r = a >= 0x47800000 ? 0x7c00 : r; /* 65536 and more: infinity, as what rounds up to it */
-  r |= a > 0x7f800000 ? 0x0200 | ((a >> 13) & 0x03ff) : 0;
+  r = a > 0x7f800000 ? 0x7e00 | ((a >> 13) & 0x03ff) : r;
   return (uint16_t)(sign | (uint32_t)r);
 }
 
@@ -167,7 +167,10 @@ uint16_t ccn__f64_to_bf16(double x) { return to_bf16(to_odd(x)); }
 
 /* In place (equal pointers) there is no dependence between iterations; gcc would otherwise take its scalar
  * path. */
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed" /* not every loop can be vectorised, nor is at -O0 */
+#define ANY_ORDER _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
 #define ANY_ORDER _Pragma("GCC ivdep")
 #else
 #define ANY_ORDER

@@ -45,8 +45,8 @@ void ccn__rt_raise(ccn__rt *rt, ccn__diag *d) {
   uint32_t n = 0;
   for (const ccn__frame *f = rt->frames; f; f = f->outer, n++) {
     if (n >= FRAMES_SHOWN) continue;
-    bool words = strchr(f->what, ' ') != NULL; /* "the function", not a name */
-    ccn__note(rt->diags, d, f->call, words ? "in this call of %s" : "in this call of `%s`", f->what);
+    bool words = strchr(f->what, ' ') != NULL; /* "this import", not a name */
+    ccn__note(rt->diags, d, f->call, words ? "in %s" : "in this call of `%s`", f->what);
   }
   if (n > FRAMES_SHOWN) ccn__note(rt->diags, d, (ccn__span){0}, "... %u more calls", n - FRAMES_SHOWN);
   ccn__throw(rt->heap, CCN_ERROR);

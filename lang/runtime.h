@@ -192,7 +192,7 @@ typedef struct ccn__module {
 
 typedef struct ccn__frame { /* for "in this call" notes, innermost first */
   struct ccn__frame *outer;
-  const char *what; /* "step", "the function at line 3", never NULL */
+  const char *what; /* a name, "step", or words: "this import"; never NULL */
   ccn__span call;
 } ccn__frame;
 

@@ -124,7 +124,7 @@ ccn__val ccn__call_fn(ccn__rt *rt, ccn__fn *fn, const ccn__arg *args, uint32_t n
   ccn__enter(rt, call);
   ccn__env *env = ccn__env_new(rt, fn->env);
   ccn__roots_push(rt, env);
-  ccn__frame frame = {rt->frames, fn_name(fn), call};
+  ccn__frame frame = {rt->frames, fn->name ? fn->name : "this call of a function", call};
   bind_arguments(rt, fn, env, args, n, call);
   rt->frames = &frame;
   block(rt, env, fn->ast->b, &result);

@@ -130,15 +130,15 @@ void ccn__format_as(ccn__rt *rt, ccn__text *out, ccn__val v, const char *format,
 void ccn__scratch_begin(ccn__rt *rt, ccn__text *t);
 void ccn__scratch_end(ccn__rt *rt);
 
-/* ---- names.c: what can be said about names before the script runs ---------------------------------------------------------------- */
-typedef struct ccn__checked { /* programs in order of their text, with the constants that are known */
-  CCN__VEC(ccn__program *) programs;
-  uint32_t own; /* the first `own` stand in the file itself, the rest in modules that it imports */
-} ccn__checked;
-/* Reports unknown names and what stands in programs only; collects the programs. `main_script`: a mesh is allowed. */
-void ccn__names_check(ccn__rt *rt, const ccn__ast *block, bool main_script, ccn__env *env, ccn__checked *out);
-/* The names that a schedule's statements use (CCN0400); `target` NULL: a generic one. */
-void ccn__schedule_check(ccn__rt *rt, const ccn__ast *schedule, const ccn__program *target);
+/* ---- names.c: what can be said about names before the script runs ---------------------------------------------- */
+typedef CCN__VEC(ccn__program *) ccn__program_list; /* in order of their text, those of imported modules included */
+/* Reports unknown names and what stands in programs only; makes the programs, with the constants that are known, and
+ * adds them to *out. `main_script`: a mesh is allowed. `env` gets the names of the file; most values are not known. */
+void ccn__names_check(ccn__rt *rt, const ccn__ast *block, bool main_script, ccn__env *env, ccn__program_list *out);
+
+/* ---- names_schedule.c: the same for schedules ---------------------------------------------------------------------- */
+/* The names that a schedule's statements use (CCN0400); other schedules are found in `env`. */
+void ccn__schedule_check(ccn__rt *rt, const ccn__schedule *s, const ccn__env *env);
 /* `P with s`: whether s is a schedule of that program, the number of handles (CCN0814, CCN0400, CCN0800). NULL, or
  * what was reported. */
 ccn__diag *ccn__with_check(ccn__rt *rt, const ccn__ast *with, ccn__val program, ccn__val schedule);
@@ -147,7 +147,7 @@ ccn__diag *ccn__with_check(ccn__rt *rt, const ccn__ast *with, ccn__val program, 
 /* `importing`: the span of the import statement, whose source the path starts from. */
 ccn__module *ccn__module_import(ccn__rt *rt, const char *path, ccn__span importing);
 /* The same for a check: its names are known, most values are not. NULL after an error. */
-ccn__module *ccn__module_outline(ccn__rt *rt, const char *path, ccn__span importing, ccn__checked *out);
+ccn__module *ccn__module_outline(ccn__rt *rt, const char *path, ccn__span importing, ccn__program_list *out);
 ccn__name ccn__import_name(ccn__rt *rt, const ccn__ast *import); /* after `as`, or the last part of the path */
 
 #endif

@@ -131,7 +131,7 @@ static ccn__val fn_int(ccn__rt *rt, const ccn__builtin_call *c) {
   if (v.kind == CCN__V_INT) return v;
   if (v.kind == CCN__V_BOOL) return ccn__int_val(v.b);
   if (v.kind == CCN__V_FLOAT) {
-    if (v.f > -9223372036854775809.0 && v.f < 9223372036854775808.0) return ccn__int_val((int64_t)v.f);
+    if (v.f >= -9223372036854775808.0 && v.f < 9223372036854775808.0) return ccn__int_val((int64_t)v.f);
     ccn__fail(rt, 810, c->at[0]->span, "not a 64-bit integer", "test it first: isfinite(x)", "this float does not fit 64 bits");
   }
   if (v.kind == CCN__V_STRING && parse_int(v.string, &out)) return out;

@@ -490,18 +490,9 @@ static bool inside_repeat(const verifier *v, uint32_t region) {
   return false;
 }
 
-/* Whether all that the node needs is made in `region` and the same everywhere: literals and makers are,
- * until a value of the coordinate meets them. */
-static bool same_everywhere(const verifier *v, const ccn__node *n, uint32_t region, uint32_t axis) {
-  if (n->type->place[axis].kind != CCN__REPLICATED || n->op == CCN__OP_PARAM || n->op == CCN__OP_CARRY)
-    return false;
-  for (uint32_t i = 0; i < n->nin; i++)
-    if (!encloses(v, region, node_at(v, n->in[i])->region)) return false;
-  return true;
-}
-
-/* Every block `on` around the node: what is computed there exists at its coordinate; no collectives over
- * its axis. */
+/* Every block `on` around the node: what is computed there exists at its coordinate, or is the same everywhere
+ * (literals, makers, replicated values, until one of the coordinate meets them) and does not leave, see leaves_on.
+ * rank() is local before it enters. */
 static bool inside_on(verifier *v) {
   const ccn__node *n = node_at(v, v->id);
   for (uint32_t r = n->region; r; r = region_around(v, r)) {
@@ -512,10 +503,10 @@ static bool inside_on(verifier *v) {
     const char *name = v->g->mesh.name[axis];
     if (ccn__attr_int(n->attrs, CCN__A_OVER, 0) >> axis & 1)
       return fault(v, "CCN0306: a collective over %s inside `on` %s", name, name);
-    if (has_block(n->op) || (is_maker(n->op) && n->op != CCN__OP_PARAM)) continue;
+    if (has_block(n->op) || is_maker(n->op)) continue;
     const ccn__place *p = &n->type->place[axis];
-    if (p->kind == CCN__AT && p->coord == coord) continue;
-    if (!same_everywhere(v, n, r, axis))
+    bool same = p->kind == CCN__REPLICATED && n->op != CCN__OP_UPDATE;
+    if (!same && !(p->kind == CCN__AT && p->coord == coord))
       return fault(v, "its type is not at(%lld) over %s, where its block is", (long long)coord, name);
   }
   return true;

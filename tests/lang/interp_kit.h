@@ -104,6 +104,24 @@ static void kit_close(kit *k) {
     } \
   } while (0)
 
+static const ccn__dim *dim_of(kit *k, int64_t v) {
+  const ccn__dim *volatile d = NULL;
+  SAFE(k, d = ccn__dim_const(&k->arena, v));
+  return d;
+}
+
+static const ccn__lit *lit_of(kit *k, int64_t v) {
+  const ccn__lit *volatile l = NULL;
+  SAFE(k, l = ccn__lit_int(&k->arena, v));
+  return l;
+}
+
+static const ccn__lit *lit_float(kit *k, double v) {
+  const ccn__lit *volatile l = NULL;
+  SAFE(k, l = ccn__lit_float(&k->arena, v));
+  return l;
+}
+
 /* ty(k, CCN__F32, "5,7", "S0u2 R"): places in order of the axes: R, S<dim>[u<unit>], L, P<redop number>, A<coord> */
 static ccn__type ty(kit *k, ccn__dtype t, const char *dims, const char *places) {
   ccn__type r = {.dtype = (uint8_t)t, .naxes = (uint8_t)k->rt.mesh.naxes};
@@ -113,7 +131,7 @@ static ccn__type ty(kit *k, ccn__dtype t, const char *dims, const char *places) 
     for (const char *s = dims; *s; s += strcspn(s, ","), s += *s == ',')
       r.dim[r.rank++] = ccn__dim_const(&k->arena, atoll(s));
     uint32_t a = 0;
-    for (const char *s = places; *s; s++) {
+    for (const char *s = places; *s;) {
       ccn__place *p = &r.place[a++];
       const char *u = strchr(s, 'u');
       const size_t n = strcspn(s, " ");
@@ -132,7 +150,7 @@ static ccn__type ty(kit *k, ccn__dtype t, const char *dims, const char *places) 
         p->coord = atoi(s + 1);
       }
       s += n;
-      if (!*s) break;
+      s += strspn(s, " ");
     }
   }
   CCN__CATCH(&k->heap, trap) exit(3);

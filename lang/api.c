@@ -1,0 +1,306 @@
+/* api.c: ccn.h over the driver: contexts, the boundary that catches what is thrown, diagnostics as public structs.
+ *
+ * Every entry goes through `guarded`: floating-point control set and restored, a trap, and after it a runtime that can
+ * be used again. When memory ended everything of the text is freed at once.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <fenv.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "driver.h"
+
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
+/* ---- floating-point control: round to nearest, no traps, denormals kept ---------------------------------------------- */
+
+#if defined(__SSE2__)
+typedef unsigned fp_state;
+static void fp_enter(fp_state *s) {
+  *s = _mm_getcsr();
+  _mm_setcsr(0x1f80);
+}
+static void fp_leave(const fp_state *s) { _mm_setcsr(*s); }
+#elif defined(__aarch64__) && defined(__GNUC__)
+typedef uint64_t fp_state;
+static void fp_enter(fp_state *s) {
+  __asm__ volatile("mrs %0, fpcr" : "=r"(*s));
+  __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0));
+}
+static void fp_leave(const fp_state *s) { __asm__ volatile("msr fpcr, %0" : : "r"(*s)); }
+#else
+typedef fenv_t fp_state;
+static void fp_enter(fp_state *s) {
+  fegetenv(s);
+  fesetenv(FE_DFL_ENV);
+}
+static void fp_leave(const fp_state *s) { fesetenv(s); }
+#endif
+
+/* ---- contexts ---------------------------------------------------------------------------------------------------------- */
+
+static void *default_alloc(void *p, size_t old_size, size_t new_size, size_t align, void *user) {
+  (void)old_size;
+  (void)user;
+  if (new_size == 0) {
+    free(p);
+    return NULL;
+  }
+  if (align <= _Alignof(max_align_t)) return malloc(new_size);
+  return new_size > SIZE_MAX - align ? NULL : aligned_alloc(align, (new_size + align - 1) / align * align);
+}
+
+void ccn_options_init(ccn_options *o, size_t size) {
+  memset(o, 0, size);
+  o->size = size;
+}
+
+static const char *const *copy_texts(ccn__arena *a, const char *const *from, size_t n) {
+  if (!n || !from) return NULL;
+  const char **to = ccn__arena_alloc(a, n * sizeof *to);
+  for (size_t i = 0; i < n; i++) to[i] = ccn__arena_strndup(a, from[i] ? from[i] : "", from[i] ? strlen(from[i]) : 0);
+  return to;
+}
+
+static void copy_options(ccn_context *c) {
+  ccn_options *o = &c->options;
+  o->args = copy_texts(&c->own, o->args, o->nargs);
+  o->watch = copy_texts(&c->own, o->watch, o->nwatch);
+  if (!o->args) o->nargs = 0;
+  if (!o->watch) o->nwatch = 0;
+}
+
+ccn_status ccn_context_create(const ccn_options *given, ccn_context **out_context) {
+  ccn_options o;
+  ccn__trap trap;
+  ccn_context *volatile c = NULL;
+  if (!out_context) return CCN_INVALID_ARGUMENT;
+  *out_context = NULL;
+  ccn_options_init(&o, sizeof o);
+  if (given) {
+    if (given->size == 0) return CCN_INVALID_ARGUMENT;
+    memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
+  }
+  if (o.ranks < 0 || o.ranks > CCN__MAX_RANKS || o.nargs > UINT32_MAX / 4) return CCN_INVALID_ARGUMENT;
+  ccn__heap heap = {.alloc = o.alloc ? o.alloc : default_alloc, .user = o.alloc_user, .limit = o.memory_limit};
+  CCN__TRY(&heap, trap) c = ccn__heap_alloc(&heap, sizeof *c);
+  CCN__CATCH(&heap, trap) return trap.status;
+  c->heap = heap;
+  c->options = o;
+  ccn__arena_init(&c->own, &c->heap);
+  ccn__arena_init(&c->arena, &c->heap);
+  ccn__arena_init(&c->told, &c->heap);
+  ccn__rt_init(&c->rt, &c->heap, &c->arena, &c->names, &c->diags, &c->options);
+  ccn__context_reset(c);
+  CCN__TRY(&c->heap, trap) copy_options(c);
+  CCN__CATCH(&c->heap, trap) {
+    ccn_context_free(c);
+    return trap.status;
+  }
+  *out_context = c;
+  return CCN_OK;
+}
+
+void ccn_context_free(ccn_context *c) {
+  if (!c) return;
+  ccn__context_reset(c);
+  ccn__arena_free(&c->own);
+  ccn__heap heap = c->heap; /* it cannot free what it stands in */
+  ccn__heap_free(&heap, c, sizeof *c);
+}
+
+/* ---- the boundary -------------------------------------------------------------------------------------------------------- */
+
+typedef void (*work_fn)(ccn_context *c, const ccn__job *job);
+
+static ccn_status guarded(ccn_context *c, work_fn work, const ccn__job *job) {
+  ccn__trap trap;
+  fp_state fp;
+  if (!c || !job->name || (!job->text && job->size) || job->size >= UINT32_MAX) return CCN_INVALID_ARGUMENT;
+  ccn__context_reset(c);
+  fp_enter(&fp);
+  CCN__TRY(&c->heap, trap) work(c, job);
+  CCN__CATCH(&c->heap, trap) {}
+  fp_leave(&fp);
+  c->heap.trap = NULL;
+  ccn__rt_unwind(&c->rt);
+  if (trap.status == CCN_OUT_OF_MEMORY) ccn__context_reset(c);
+  if (trap.status == CCN_OK && c->diags.errors) return CCN_ERROR;
+  return trap.status;
+}
+
+ccn_status ccn_run(ccn_context *c, const char *name, const char *text, size_t size) {
+  return guarded(c, ccn__drive, &(ccn__job){.name = name, .text = text, .size = size, .last = CCN__STAGE_RUN});
+}
+
+ccn_status ccn_check(ccn_context *c, const char *name, const char *text, size_t size) {
+  return guarded(c, ccn__drive, &(ccn__job){.name = name, .text = text, .size = size, .last = CCN__STAGE_CHECK});
+}
+
+static void report_stage(ccn_context *c, const ccn__job *job) {
+  ccn__diag *d = ccn__error(&c->diags, 501, (ccn__span){0}, "", "there is no stage `%.60s`", job->name);
+  ccn__hint(&c->diags, d, "the stages are ast and graph");
+}
+
+ccn_status ccn_dump(ccn_context *c, const char *name, const char *text, size_t size, const char *stage, ccn_write_fn write,
+                    void *user) {
+  ccn__job job = {.name = name, .text = text, .size = size, .write = write, .user = user, .last = CCN__STAGE_CHECK};
+  if (!c || !stage) return CCN_INVALID_ARGUMENT;
+  if (strcmp(stage, "ast") == 0) {
+    job.dump_ast = true;
+    job.last = CCN__STAGE_PARSE;
+  } else if (strcmp(stage, "graph") == 0) {
+    job.dump_graph = true;
+  } else {
+    ccn_status status = guarded(c, report_stage, &(ccn__job){.name = stage});
+    return status == CCN_ERROR ? CCN_INVALID_ARGUMENT : status;
+  }
+  return guarded(c, ccn__drive, &job);
+}
+
+ccn_status ccn_graph_read(ccn_context *c, const char *name, const char *text, size_t size, ccn_write_fn write, void *user) {
+  return guarded(c, ccn__drive_graph, &(ccn__job){.name = name, .text = text, .size = size, .write = write, .user = user});
+}
+
+void ccn_interrupt(ccn_context *c) {
+  if (c) c->rt.interrupted = 1;
+}
+
+/* ---- diagnostics ------------------------------------------------------------------------------------------------------------ */
+
+static ccn_note public_note(ccn_context *c, const ccn__label *l) {
+  ccn_note n = {.text = l->text ? l->text : ""};
+  if (!l->span.source || l->span.source >= c->diags.nsources) return n;
+  ccn__source *s = c->diags.sources[l->span.source];
+  n.file = s->name;
+  ccn__source_locate(&c->arena, s, l->span.start, &n.line, &n.column);
+  ccn__source_locate(&c->arena, s, l->span.end, &n.end_line, &n.end_column);
+  return n;
+}
+
+size_t ccn_diagnostic_count(const ccn_context *c) { return c ? c->diags.count : 0; }
+
+static const ccn__diag *diagnostic(const ccn_context *c, size_t i) {
+  const ccn__diag *d = c->diags.first;
+  while (d && i-- > 0) d = d->next;
+  return d;
+}
+
+static void fill_diagnostic(ccn_context *c, size_t i, ccn_diagnostic *out) {
+  const ccn__diag *d = diagnostic(c, i);
+  const ccn__error_info *info = ccn__error_find(d->code);
+  ccn_note *notes = CCN__NEWN(&c->told, ccn_note, d->nnotes);
+  for (uint32_t k = 0; k < d->nnotes; k++) notes[k] = public_note(c, &d->notes[k]);
+  out->severity = d->severity;
+  out->code = ccn__arena_printf(&c->told, "CCN%04u", d->code);
+  out->message = d->message;
+  out->primary = public_note(c, &d->primary);
+  out->notes = notes;
+  out->nnotes = d->nnotes;
+  out->hint = d->hint ? d->hint : info ? info->hint : "";
+}
+
+ccn_status ccn_diagnostic_get(ccn_context *c, size_t i, ccn_diagnostic *out) {
+  ccn_diagnostic full = {0};
+  ccn__trap trap;
+  if (!c || !out || out->size < offsetof(ccn_diagnostic, severity)) return CCN_INVALID_ARGUMENT;
+  if (i >= c->diags.count) return CCN_NOT_FOUND;
+  CCN__TRY(&c->heap, trap) fill_diagnostic(c, i, &full);
+  CCN__CATCH(&c->heap, trap) return trap.status;
+  full.size = out->size;
+  memcpy(out, &full, out->size < sizeof full ? out->size : sizeof full);
+  return CCN_OK;
+}
+
+typedef struct rendering {
+  bool json, colour;
+  ccn_write_fn write;
+  void *user;
+} rendering;
+
+static void write_one(ccn_context *c, const ccn__diag *d, const rendering *r) {
+  ccn__text t;
+  ccn__text_init(&t, &c->rt.scratch);
+  if (r->json) ccn__diag_render_json(&c->diags, d, &t);
+  else ccn__diag_render(&c->diags, d, r->colour, &t);
+  if (r->json) ccn__text_putc(&t, '\n');
+  if (t.n) r->write(t.at, t.n, r->user);
+}
+
+static void write_trapped(ccn_context *c, const ccn__diag *d, const rendering *r) {
+  ccn__trap trap;
+  CCN__TRY(&c->heap, trap) write_one(c, d, r);
+  CCN__CATCH(&c->heap, trap) {} /* no memory: this one is left out */
+  ccn__arena_free(&c->rt.scratch);
+}
+
+static void write_diagnostics(ccn_context *c, const rendering *r) {
+  if (!c || !r->write) return;
+  for (const ccn__diag *d = c->diags.first; d; d = d->next) write_trapped(c, d, r);
+}
+
+void ccn_diagnostics_write(ccn_context *c, int colour, ccn_write_fn write, void *user) {
+  write_diagnostics(c, &(rendering){false, colour != 0, write, user});
+}
+
+void ccn_diagnostics_write_json(ccn_context *c, ccn_write_fn write, void *user) {
+  write_diagnostics(c, &(rendering){true, false, write, user});
+}
+
+/* ---- tables and names ----------------------------------------------------------------------------------------------------------- */
+
+#define DIGIT(n) ((char)('0' + (n) % 10))
+static const char code_texts[][8] = {
+#define ERRCODE(code, title, hint, explain) \
+  {'C', 'C', 'N', DIGIT((code) / 1000), DIGIT((code) / 100), DIGIT((code) / 10), DIGIT(code), 0},
+#include "errors.def"
+#undef ERRCODE
+};
+
+const char *ccn_explain_list(size_t i, const char **out_title) {
+  const ccn__error_info *info = i < CCN__COUNT(code_texts) ? ccn__error_at((uint32_t)i) : NULL;
+  if (!info) return NULL;
+  if (out_title) *out_title = info->title;
+  return code_texts[i];
+}
+
+const char *ccn_explain(const char *code) {
+  unsigned long n = 0;
+  if (!code) return NULL;
+  if ((code[0] == 'C' || code[0] == 'c') && (code[1] == 'C' || code[1] == 'c') && (code[2] == 'N' || code[2] == 'n')) code += 3;
+  if (!*code || strspn(code, "0123456789") != strlen(code) || strlen(code) > 5) return NULL;
+  for (; *code; code++) n = n * 10 + (unsigned long)(*code - '0');
+  const ccn__error_info *info = n <= UINT16_MAX ? ccn__error_find((uint16_t)n) : NULL;
+  return info && info->explain && *info->explain ? info->explain : NULL;
+}
+
+int ccn_version(void) { return CCN_VERSION; }
+
+#define TEXT(x) TEXT_OF(x)
+#define TEXT_OF(x) #x
+const char *ccn_build_info(void) {
+  return "ccn " TEXT(CCN_VERSION_MAJOR) "." TEXT(CCN_VERSION_MINOR) "." TEXT(CCN_VERSION_PATCH) ", "
+#if defined(__clang__)
+         "clang " __clang_version__
+#elif defined(__GNUC__)
+         "gcc " __VERSION__
+#else
+         "another compiler"
+#endif
+         ", reference interpreter";
+}
+
+const char *ccn_status_name(ccn_status s) {
+  switch (s) {
+  case CCN_OK: return "ok";
+  case CCN_ERROR: return "error";
+  case CCN_INVALID_ARGUMENT: return "invalid argument";
+  case CCN_NOT_FOUND: return "not found";
+  case CCN_OUT_OF_MEMORY: return "out of memory";
+  case CCN_INTERRUPTED: return "interrupted";
+  case CCN_UNSUPPORTED: return "unsupported";
+  case CCN_INTERNAL: return "internal";
+  }
+  return "unknown";
+}
