@@ -15,28 +15,40 @@
 
 /* ---- floating-point control: round to nearest, no traps, denormals kept ---------------------------------------------- */
 
+/* fenv.h reaches what the C library's own conversions obey (on x86 they ask the x87 word); it may leave the flush-to-
+ * zero bits, so these are set too. */
+typedef struct fp_state {
+  fenv_t env;
 #if defined(__SSE2__)
-typedef unsigned fp_state;
-static void fp_enter(fp_state *s) {
-  *s = _mm_getcsr();
-  _mm_setcsr(0x1f80);
-}
-static void fp_leave(const fp_state *s) { _mm_setcsr(*s); }
+  unsigned control;
 #elif defined(__aarch64__) && defined(__GNUC__)
-typedef uint64_t fp_state;
-static void fp_enter(fp_state *s) {
-  __asm__ volatile("mrs %0, fpcr" : "=r"(*s));
-  __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0));
-}
-static void fp_leave(const fp_state *s) { __asm__ volatile("msr fpcr, %0" : : "r"(*s)); }
-#else
-typedef fenv_t fp_state;
-static void fp_enter(fp_state *s) {
-  fegetenv(s);
-  fesetenv(FE_DFL_ENV);
-}
-static void fp_leave(const fp_state *s) { fesetenv(s); }
+  uint64_t control;
 #endif
+} fp_state;
+
+static void fp_enter(fp_state *s) {
+  fegetenv(&s->env);
+#if defined(__SSE2__)
+  s->control = _mm_getcsr();
+  fesetenv(FE_DFL_ENV);
+  _mm_setcsr(0x1f80);
+#elif defined(__aarch64__) && defined(__GNUC__)
+  __asm__ volatile("mrs %0, fpcr" : "=r"(s->control));
+  fesetenv(FE_DFL_ENV);
+  __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0));
+#else
+  fesetenv(FE_DFL_ENV);
+#endif
+}
+
+static void fp_leave(const fp_state *s) {
+  fesetenv(&s->env);
+#if defined(__SSE2__)
+  _mm_setcsr(s->control);
+#elif defined(__aarch64__) && defined(__GNUC__)
+  __asm__ volatile("msr fpcr, %0" : : "r"(s->control));
+#endif
+}
 
 /* ---- contexts ---------------------------------------------------------------------------------------------------------- */
 

@@ -20,6 +20,7 @@ typedef struct ccn__invoke {
   ccn__rt *rt;
   ccn__arena *arena;    /* dies with the call */
   ccn__program *program; /* NULL: an op */
+  ccn__program *scheduled; /* the program with schedules, or the same */
   const char *name;
   ccn__graph *g;
   ccn__span call;

@@ -13,6 +13,7 @@
 #include "driver.h"
 
 #include "parser.h"
+#include "schedule.h"
 
 /* ---- stages ------------------------------------------------------------------------------------------------------ */
 
@@ -51,6 +52,10 @@ static void check_programs(ccn_context *c, const ccn__job *job, const ccn__ast *
   for (uint32_t i = 0; i < programs->n; i++) {
     ccn__program *p = programs->at[i];
     ccn__rt_poll(&c->rt);
+    if (p->base) {
+      ccn__program_check_schedules(&c->rt, p);
+      continue;
+    }
     ccn__graph *g = ccn__program_check(&c->rt, p);
     if (!g || !job->dump_graph || c->diags.errors || p->ast->span.source != ast->span.source) continue;
     ccn__text t;
@@ -122,4 +127,5 @@ void ccn__context_reset(ccn_context *c) {
   ccn__names_init(&c->names, &c->arena);
   c->diags = (ccn__diags){.arena = &c->told};
   ccn__rt_init(&c->rt, &c->heap, &c->arena, &c->names, &c->diags, &c->options);
+  c->rt.schedule = ccn__schedule_apply;
 }

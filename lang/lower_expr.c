@@ -103,7 +103,7 @@ ccn__bv ccn__from_val(ccn__lower *l, ccn__val v, ccn__span span) {
 static ccn__bv unknown_name(ccn__lower *l, const ccn__ast *e) {
   ccn__nearest near;
   ccn__nearest_init(&near, e->name);
-  uint32_t names = l->ds->errors < l->ds->limit ? l->frame->names.n : 0; /* errors beyond the limit are only counted */
+  uint32_t names = l->ds->errors < (l->ds->limit ? l->ds->limit : 100) ? l->frame->names.n : 0; /* errors beyond the limit are only counted */
   for (uint32_t i = 0; i < names; i++) ccn__nearest_try(&near, l->frame->names.at[i].name);
   for (uint32_t i = 0; i < l->frame->dims.n; i++) ccn__nearest_try(&near, l->frame->dims.at[i].name);
   for (int i = 0; i < CCN__OP_COUNT; i++)

@@ -102,7 +102,7 @@ extern const uint32_t ccn__math_table_count;
 /* ---- use ----------------------------------------------------------------------------------------------- */
 
 const char *ccn__math_name(ccn__math_id id);
-/* The recipe for F32 or F64; NULL where there is none (f64: exp log tanh sigmoid; more may come). */
+/* The recipe for F32 or F64; NULL where there is none (f64 lacks erf, sin, cos, pow, gelu). */
 const ccn__math_fn *ccn__math_find(ccn__math_id id, ccn__dtype t);
 /* How many operands the op has (0 to 3) and the type of the instruction's value. */
 uint32_t ccn__math_operands(ccn__math_op op);

@@ -157,13 +157,9 @@ static bool known_with(walk *w, const ccn__ast *e, ccn__val *out) {
   ccn__val p, s;
   if (!known(w, e->a, &p) || p.kind != CCN__V_PROGRAM) return false;
   if (!known(w, e->b->kind == CCN__AST_CALL ? e->b->a : e->b, &s) || s.kind != CCN__V_SCHEDULE) return false;
-  ccn__program *q = ccn__obj_new(w->rt, CCN__V_PROGRAM, sizeof *q);
-  q->ast = p.program->ast;
-  q->name = p.program->name;
-  q->constants = p.program->constants;
-  q->generic = p.program->generic;
-  q->base = p.program;
-  q->with = s.schedule;
+  scope *top = w->scope;
+  while (top->outer) top = top->outer;
+  ccn__program *q = ccn__program_with(w->rt, top->now, e, p.program, s.schedule);
   *out = (ccn__val){.kind = CCN__V_PROGRAM, .program = q};
   return true;
 }
@@ -274,7 +270,9 @@ static void with(walk *w, const ccn__ast *e) {
   if (e->b->kind == CCN__AST_CALL) expressions(w, &e->b->list);
   const ccn__ast *base = e->a; /* what is scheduled; schedules before this one do not matter here */
   while (base->kind == CCN__AST_WITH) base = base->a;
-  if (known(w, base, &p) && known(w, schedule, &s)) (void)ccn__with_check(w->rt, e, p, s);
+  if (!known(w, base, &p) || !known(w, schedule, &s) || ccn__with_check(w->rt, e, p, s)) return;
+  ccn__val q;
+  if (w->main_script && known(w, e, &q)) *CCN__PUSH(w->rt->arena, w->out) = q.program; /* its schedules are checked too */
 }
 
 static void expression(walk *w, const ccn__ast *e) {
@@ -353,15 +351,17 @@ static void define_let(walk *w, const ccn__ast *s) {
   else define_pattern(w, s->a);
 }
 
+static void misplaced(walk *w, uint16_t code, ccn__span span, const char *what, const char *hint) {
+  ccn__diag *d = ccn__error(w->rt->diags, code, span, "not allowed here", "%s", what);
+  ccn__hint(w->rt->diags, d, "%s", hint);
+}
+
 static void assign(walk *w, const ccn__ast *target) {
   if (target->kind == CCN__AST_NAME) (void)resolve(w, target->name, target->span, true);
   else if (target->kind == CCN__AST_TUPLE) for (uint32_t i = 0; i < target->list.n; i++) assign(w, target->list.at[i]);
   else expression(w, target);
-}
-
-static void misplaced(walk *w, uint16_t code, ccn__span span, const char *what, const char *hint) {
-  ccn__diag *d = ccn__error(w->rt->diags, code, span, "not allowed here", "%s", what);
-  ccn__hint(w->rt->diags, d, "%s", hint);
+  if (target->kind == CCN__AST_FIELD)
+    misplaced(w, 805, target->span, "a member cannot be given a value", "keep changing values in variables or lists");
 }
 
 static void mesh(walk *w, const ccn__ast *s, bool first) {

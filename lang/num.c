@@ -165,8 +165,8 @@ uint16_t ccn__f64_to_bf16(double x) { return to_bf16(to_odd(x)); }
 
 /* ---- arrays: one loop a pair of dtypes --------------------------------------------------------------- */
 
-/* In place (equal pointers) there is no dependence between iterations; gcc would otherwise take its scalar
- * path. */
+/* In place (equal pointers) there is no dependence between iterations; a compiler would otherwise take its
+ * scalar path. */
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wpass-failed" /* not every loop can be vectorised, nor is at -O0 */
 #define ANY_ORDER _Pragma("clang loop vectorize(assume_safety)")

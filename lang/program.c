@@ -36,6 +36,24 @@ struct ccn__graph *ccn__program_check(ccn__rt *rt, ccn__program *p) {
   return g;
 }
 
+/* ---- schedules ---- */
+
+void ccn__program_check_schedules(ccn__rt *rt, ccn__program *p) {
+  ccn__program *root = p;
+  while (root->base) root = root->base;
+  if (root->broken || !rt->schedule) return;
+  ccn__graph *g = ccn__lower_program(rt, root, NULL, true);
+  if (g) (void)rt->schedule(rt, g, p);
+}
+
+void ccn__program_try(ccn__rt *rt, ccn__program *p, ccn__span span) {
+  uint32_t errors = rt->diags->errors, warnings = rt->diags->warnings;
+  (void)span;
+  (void)warnings;
+  ccn__program_check_schedules(rt, p);
+  if (rt->diags->errors != errors) ccn__rt_raise(rt, rt->diags->last);
+}
+
 /* ---- specs ---- */
 
 static bool is_bundle(const ccn__ast *t) {
@@ -68,15 +86,17 @@ static void key_of(const ccn__ast *type, const ccn__val *v, bool generic, ccn__t
 
 static ccn__graph *spec(ccn__invoke *v, const ccn__val *vals) {
   ccn__program *p = v->program;
+  struct ccn__spec **specs = v->scheduled->base ? &v->scheduled->specs : &p->specs;
   ccn__text key;
   ccn__text_init(&key, v->arena);
   ccn__text_putc(&key, '.');
+  for (uint32_t a = 0; p->axis_choice && a < p->ast->axes.n; a++) ccn__text_printf(&key, "<%u>", p->axis_choice[a]);
   for (uint32_t i = 0; i < p->ast->params.n; i++) {
     const ccn__ast *type = p->ast->params.at[i]->a;
     if (vals[i].kind == CCN__V_NONE) ccn__text_putc(&key, 'd');
     else if (type) key_of(type, &vals[i], p->generic, &key);
   }
-  for (struct ccn__spec *s = p->specs; s; s = s->next)
+  for (struct ccn__spec *s = *specs; s; s = s->next)
     if (strcmp(s->key, key.at) == 0) return s->g;
   ccn__frame frame = {.outer = v->rt->frames, .what = v->name, .call = v->call};
   uint32_t errors = v->rt->diags->errors;
@@ -87,12 +107,16 @@ static ccn__graph *spec(ccn__invoke *v, const ccn__val *vals) {
       ccn__rt_raise(v->rt, ccn__error(v->rt->diags, 301, v->call, "which axis?", "`%s` is generic over %u axes: say which", v->name, p->ast->axes.n));
     ccn__rt_raise(v->rt, v->rt->diags->last);
   }
+  if (v->scheduled->base && v->rt->schedule) {
+    g = v->rt->schedule(v->rt, g, v->scheduled);
+    if (!g) ccn__rt_raise(v->rt, v->rt->diags->last);
+  }
   v->rt->frames = frame.outer;
   struct ccn__spec *s = CCN__NEW(v->rt->arena, struct ccn__spec);
   s->key = ccn__arena_strndup(v->rt->arena, key.at, key.n);
   s->g = g;
-  s->next = p->specs;
-  p->specs = s;
+  s->next = *specs;
+  *specs = s;
   return g;
 }
 
@@ -209,7 +233,7 @@ void ccn__invoke_run(ccn__invoke *v) {
 /* ---- calls ---- */
 
 typedef struct call_args {
-  ccn__program *program;
+  ccn__program *program, *scheduled;
   const ccn__arg *args;
   uint32_t nargs;
   ccn__span call;
@@ -271,7 +295,7 @@ static void call_body(ccn__rt *rt, ccn__arena *arena, void *user) {
   uint32_t n = p->ast->params.n;
   ccn__val *vals = CCN__NEWN(arena, ccn__val, n + 1);
   ccn__span *spans = CCN__NEWN(arena, ccn__span, n + 1);
-  ccn__invoke v = {.rt = rt, .arena = arena, .program = p, .name = p->name, .call = c->call};
+  ccn__invoke v = {.rt = rt, .arena = arena, .program = p, .scheduled = c->scheduled, .name = p->name, .call = c->call};
   arrange(&v, c->args, c->nargs, vals, spans);
   v.g = spec(&v, vals);
   v.actual = CCN__NEWN(arena, ccn__actual, v.g->params.n + 1);
@@ -283,8 +307,9 @@ static void call_body(ccn__rt *rt, ccn__arena *arena, void *user) {
 }
 
 ccn__val ccn__program_call(ccn__rt *rt, ccn__program *p, const ccn__arg *args, uint32_t nargs, ccn__span call) {
-  while (p->base) p = p->base; /* schedules do not change results; they are applied by a later issue */
-  call_args c = {.program = choose_axes(rt, p, call), .args = args, .nargs = nargs, .call = call};
+  ccn__program *scheduled = p;
+  while (p->base) p = p->base;
+  call_args c = {.program = choose_axes(rt, p, call), .scheduled = scheduled, .args = args, .nargs = nargs, .call = call};
   ccn__with_arena(rt, call_body, &c);
   return c.result;
 }

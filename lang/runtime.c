@@ -233,6 +233,7 @@ static void mark_members(ccn__obj **gray, ccn__obj *o) {
     ccn__program *p = (ccn__program *)o;
     mark_env(gray, p->constants);
     mark_program(gray, p->base);
+    mark_env(gray, p->with_env);
     if (p->with) mark(gray, &p->with->obj);
     break;
   }

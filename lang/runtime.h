@@ -173,6 +173,8 @@ typedef struct ccn__program {
   /* P with s: */
   struct ccn__program *base;
   struct ccn__schedule *with;
+  const ccn__ast *with_call; /* the schedule as written behind `with`: a name or a call with handles */
+  ccn__env *with_env;        /* where it was written: schedules call schedules by name */
 } ccn__program;
 
 typedef struct ccn__schedule {
@@ -216,6 +218,8 @@ typedef struct ccn__rt {
   uint32_t depth;    /* nesting of evaluation, bounded (CCN0602) */
   volatile int interrupted;
   struct ccn__module_list *modules;
+  /* passes/: applies the schedules of P to the graph of its base; NULL after errors. Set by the driver. */
+  struct ccn__graph *(*schedule)(struct ccn__rt *rt, struct ccn__graph *g, const ccn__program *p);
   ccn__arena scratch; /* of one formatting; freed at its end */
   uint32_t per_rank;  /* nesting of per_rank(fn(r) {...}): program calls are refused there */
   ccn__ast_list call_axes; /* of a call f<ax>(...) from the script, while ccn__program_call starts */

@@ -107,14 +107,19 @@ static void bind_arguments(ccn__rt *rt, const ccn__fn *fn, ccn__env *env, const 
   }
   for (uint32_t k = 0; k < params->n; k++) {
     const ccn__ast *p = params->at[k];
-    if (ccn__env_find(env, p->name)) continue;
-    if (!p->b) {
-      ccn__diag *d = ccn__error(rt->diags, 800, call, "incomplete", "argument `%s` is missing", p->name);
-      ccn__note(rt->diags, d, p->nspan, "the parameter");
-      ccn__hint(rt->diags, d, "pass a value for `%s`", p->name);
-      ccn__rt_raise(rt, d);
-    }
-    ccn__env_set(rt, env, p->name, ccn__eval(rt, env, p->b));
+    if (p->b || ccn__env_find(env, p->name)) continue;
+    ccn__diag *d = ccn__error(rt->diags, 800, call, "incomplete", "argument `%s` is missing", p->name);
+    ccn__note(rt->diags, d, p->nspan, "the parameter");
+    ccn__hint(rt->diags, d, "pass a value for `%s`", p->name);
+    ccn__rt_raise(rt, d);
+  }
+}
+
+/* Defaults are evaluated at the call, in the function's scope: they may name the parameters before them. */
+static void bind_defaults(ccn__rt *rt, const ccn__fn *fn, ccn__env *env) {
+  for (uint32_t k = 0; k < fn->ast->params.n; k++) {
+    const ccn__ast *p = fn->ast->params.at[k];
+    if (!ccn__env_find(env, p->name)) ccn__env_set(rt, env, p->name, ccn__eval(rt, env, p->b));
   }
 }
 
@@ -127,6 +132,7 @@ ccn__val ccn__call_fn(ccn__rt *rt, ccn__fn *fn, const ccn__arg *args, uint32_t n
   ccn__frame frame = {rt->frames, fn->name ? fn->name : "this call of a function", call};
   bind_arguments(rt, fn, env, args, n, call);
   rt->frames = &frame;
+  bind_defaults(rt, fn, env);
   block(rt, env, fn->ast->b, &result);
   rt->frames = frame.outer;
   rt->roots.n--;

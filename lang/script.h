@@ -52,6 +52,8 @@ bool ccn__truth(ccn__rt *rt, ccn__val v, ccn__span span, const char *what);
 int64_t ccn__whole(ccn__rt *rt, ccn__val v, ccn__span span, const char *what);
 /* A replicated scalar tensor as its number; everything else as it is. */
 ccn__val ccn__plain(ccn__val v);
+/* `P with s` as written in `with`; env: where its names are looked up. */
+ccn__program *ccn__program_with(ccn__rt *rt, ccn__env *env, const ccn__ast *with, ccn__program *p, ccn__schedule *s);
 /* -1 → n - 1, ...; CCN0812 if it is outside [0, n). */
 int64_t ccn__position(ccn__rt *rt, int64_t i, int64_t n, ccn__span span, const char *what);
 int64_t ccn__string_length(const ccn__string *s); /* in characters */

@@ -342,18 +342,26 @@ static ccn__val range(ccn__rt *rt, ccn__env *env, const ccn__ast *e) {
   return (ccn__val){.kind = CCN__V_RANGE, .range = r};
 }
 
+ccn__program *ccn__program_with(ccn__rt *rt, ccn__env *env, const ccn__ast *with, ccn__program *p, ccn__schedule *s) {
+  ccn__program *q = ccn__obj_new(rt, CCN__V_PROGRAM, sizeof *q);
+  q->ast = p->ast;
+  q->name = p->name;
+  q->constants = p->constants;
+  q->generic = p->generic;
+  q->base = p;
+  q->with = s;
+  q->with_call = with->b;
+  q->with_env = env;
+  return q;
+}
+
 static ccn__val with(ccn__rt *rt, ccn__env *env, const ccn__ast *e) {
   ccn__val p = ccn__eval(rt, env, e->a);
   ccn__val s = ccn__eval(rt, env, e->b->kind == CCN__AST_CALL ? e->b->a : e->b);
   ccn__diag *d = ccn__with_check(rt, e, p, s);
   if (d) ccn__rt_raise(rt, d);
-  ccn__program *q = ccn__obj_new(rt, CCN__V_PROGRAM, sizeof *q);
-  q->ast = p.program->ast;
-  q->name = p.program->name;
-  q->constants = p.program->constants;
-  q->generic = p.program->generic;
-  q->base = p.program;
-  q->with = s.schedule;
+  ccn__program *q = ccn__program_with(rt, env, e, p.program, s.schedule);
+  ccn__program_try(rt, q, e->span); /* a refused statement shows here, not at the first call */
   return (ccn__val){.kind = CCN__V_PROGRAM, .program = q};
 }
 

@@ -55,7 +55,11 @@ static void pad(ccn__text *out, const char *s, int width) {
 static void formatted_float(ccn__text *out, double x, bool zeros, int width, int precision, char kind) {
   char s[1500]; /* 309 digits, a point, 999 digits, and more */
   if (precision < 0) precision = 6;
-  if (x - x != 0) zeros = false; /* inf, nan */
+  if (x != x) { /* printf shows its sign too */
+    pad(out, "nan", width);
+    return;
+  }
+  if (x - x != 0) zeros = false; /* inf */
   int digits = zeros ? (width < 1400 ? width : 1400) : 0;
   if (kind == 'e') snprintf(s, sizeof s, "%0*.*e", digits, precision, x);
   else if (kind == 'g') snprintf(s, sizeof s, "%0*.*g", digits, precision, x);

@@ -313,8 +313,8 @@ static bool attributes(verifier *v) {
 
 /* ---- types --------------------------------------------------------------------------------------------- */
 
-/* Whether the constraints make the extent a whole number: one of them divides it, or what is left without one is
- * whole. The budget is for hostile text; programs need one or two steps. */
+/* Whether the constraints make the extent a whole number: one of them divides it, or what is left without
+ * one is whole. The budget is for hostile text; programs need one or two steps. */
 static bool known_whole(const verifier *v, const ccn__dim *d, uint32_t *budget) {
   ccn__arena *a = v->g->arena;
   if (ccn__dim_is_whole(d)) return true;
@@ -490,9 +490,9 @@ static bool inside_repeat(const verifier *v, uint32_t region) {
   return false;
 }
 
-/* Every block `on` around the node: what is computed there exists at its coordinate, or is the same everywhere
- * (literals, makers, replicated values, until one of the coordinate meets them) and does not leave, see leaves_on.
- * rank() is local before it enters. */
+/* Every block `on` around the node: what is computed there exists at its coordinate, or is the same
+ * everywhere (literals, makers, replicated values, until one of the coordinate meets them) and does not
+ * leave, see leaves_on. rank() is local before it enters. */
 static bool inside_on(verifier *v) {
   const ccn__node *n = node_at(v, v->id);
   for (uint32_t r = n->region; r; r = region_around(v, r)) {

@@ -1,5 +1,5 @@
-/* fuzz_check.c: libFuzzer target for `ccn check` through the public header: no script crashes it; one that is right
- * dumps as graph text, and that reads back and prints the same.
+/* fuzz_check.c: libFuzzer target for `ccn check` through the public header: no script crashes it; one that
+ * is right dumps as graph text, and that reads back and prints the same.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* fuzz_graph.c: libFuzzer target for graph text: what reads prints as a text that reads back and prints the same.
+/* fuzz_graph.c: libFuzzer target for graph text: what reads prints as a text that reads back and prints
+ * the same.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* fuzz_parse.c: libFuzzer target for the parser: no text crashes it; every text gives a tree that prints, and either
- * no error or some that render.
+/* fuzz_parse.c: libFuzzer target for the parser: no text crashes it; every text gives a tree that prints,
+ * and either no error or some that render.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 # pages.py: what we tell people is tried: the programs of the `ccn explain` pages, of docs/*.md and of README.md.
 #
-# In explain pages a block after a line that begins with "Wrong" must give exactly the page's code, one after "Right"
-# must check clean. In documents: ```ccn is checked; ```ccn run is run; ```ccn CCN0203 must give this code;
+# In explain pages a block after a line that begins with "Wrong" must give exactly the page's code (in `check`, else
+# in `run`), one after "Right" must check clean. In documents: ```ccn is checked; ```ccn run is run; ```ccn CCN0203 must give this code;
 # ```console: each `$ ccn ...` line is run, and what stands below it is compared (`...` stands for any lines).
 # SPDX-License-Identifier: Apache-2.0
 import json
@@ -41,8 +41,12 @@ def describe(found):
     return "\n".join(f"{d['code']} line {d.get('line')}: {d['message']}" for d in found) or "no error"
 
 
-def check_text(build, text, code=None, execute=False):
-    """Checks (and runs) a text: it must give exactly `code`, or nothing."""
+# Codes that only an option shows.
+OPTIONS = {"CCN0607": ["--check-nan"]}
+
+
+def check_text(build, text, code=None, execute=False, absent=None):
+    """Checks (and runs) a text: it must give `code` and no other error, or no error and no warning `absent`."""
     ranks = 2
     for line in text.splitlines()[:3]:
         ranks = (read_ranks(line) or [ranks])[0]
@@ -50,17 +54,17 @@ def check_text(build, text, code=None, execute=False):
         prepare(pathlib.Path(folder))
         (pathlib.Path(folder) / "page.ccn").write_text(text)
         done, found, _ = build.diagnostics("check", "page.ccn", "--json", cwd=folder)
-        errors = [d for d in found if d["severity"] == "error"]
-        if not done.crashed() and not errors and (code or execute):
-            done, found, _ = build.diagnostics("run", "page.ccn", "-n", ranks, "--json", cwd=folder)
-            errors = [d for d in found if d["severity"] == "error"]
+        if not done.crashed() and done.status == 0 and (execute or code and code not in [d["code"] for d in found]):
+            done, found, _ = build.diagnostics("run", "page.ccn", "-n", ranks, *OPTIONS.get(code, []), "--json",
+                                               cwd=folder)
     if done.crashed():
         return done.crashed()
-    if code is None:
-        return None if not errors and done.status == 0 else describe(errors)
-    if [d["code"] for d in errors] == [code]:
-        return None
-    return f"expected exactly {code}, got:\n{describe(errors)}"
+    errors = [d["code"] for d in found if d["severity"] == "error"]
+    warnings = [d["code"] for d in found if d["severity"] != "error"]
+    if code:
+        right = errors == [code] or not errors and code in warnings
+        return None if right else f"expected exactly {code}, got:\n{describe(found)}"
+    return None if not errors and done.status == 0 and absent not in warnings else describe(found)
 
 
 def prepare(folder):
@@ -129,7 +133,8 @@ def explain_tasks(build, tally):
                 continue
             kind = kind[1].lower()
             found[kind] += 1
-            tasks.append((f"explain {code}, {kind}", check_text, (body, code if kind == "wrong" else None)))
+            given = (body, code) if kind == "wrong" else (body, None, False, code)
+            tasks.append((f"explain {code}, {kind}", check_text, given))
         if found["wrong"] and not found["right"]:
             tally.fail(f"explain {code}", "a wrong program, but no right one")
     if not tasks:

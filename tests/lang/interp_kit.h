@@ -79,6 +79,12 @@ static void kit_open(kit *k, const char *sizes) {
   CCN__CATCH(&k->heap, t) exit(3);
 }
 
+static inline void kit_open_n(kit *k, int n) { /* one axis of n ranks */
+  char size[16];
+  snprintf(size, sizeof size, "%d", n);
+  kit_open(k, size);
+}
+
 static void kit_close(kit *k) {
   ccn__rt_free(&k->rt);
   ccn__arena_free(&k->arena);
@@ -104,19 +110,19 @@ static void kit_close(kit *k) {
     } \
   } while (0)
 
-static const ccn__dim *dim_of(kit *k, int64_t v) {
+static inline const ccn__dim *dim_of(kit *k, int64_t v) {
   const ccn__dim *volatile d = NULL;
   SAFE(k, d = ccn__dim_const(&k->arena, v));
   return d;
 }
 
-static const ccn__lit *lit_of(kit *k, int64_t v) {
+static inline const ccn__lit *lit_of(kit *k, int64_t v) {
   const ccn__lit *volatile l = NULL;
   SAFE(k, l = ccn__lit_int(&k->arena, v));
   return l;
 }
 
-static const ccn__lit *lit_float(kit *k, double v) {
+static inline const ccn__lit *lit_float(kit *k, double v) {
   const ccn__lit *volatile l = NULL;
   SAFE(k, l = ccn__lit_float(&k->arena, v));
   return l;
@@ -185,13 +191,13 @@ static void returns(kit *k, ccn__id id) {
 /* The bytes of element `i` (global, row-major) as the rank sees it. */
 typedef void make_fn(void *out, ccn__dtype t, uint32_t rank, int64_t i, int salt);
 
-static uint64_t mix(uint64_t x) {
+static inline uint64_t mix(uint64_t x) {
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
   x = (x ^ x >> 27) * 0x94d049bb133111ebu;
   return x ^ x >> 31;
 }
 /* Floats with rounding in every sum, positive and negative; integers of all bits. */
-static void noise(void *out, ccn__dtype t, uint32_t rank, int64_t i, int salt) {
+static inline void noise(void *out, ccn__dtype t, uint32_t rank, int64_t i, int salt) {
   const uint64_t m = mix((uint64_t)i * 0x9e3779b97f4a7c15u + rank * 977u + (uint64_t)salt * 31337u + 1);
   if (ccn__dtype_is_float(t)) ccn__store_f64(t, out, ((double)(m >> 11) * 0x1p-52 - 1) * (double)(1 << (m & 7)));
   else ccn__store_i64(t, out, t == CCN__BOOL ? (int64_t)(m >> 9 & 1) : (int64_t)m);
@@ -289,7 +295,7 @@ static bool run(kit *k) {
 }
 
 /* The global value, from whichever ranks hold it; free it. Owed and local values: of rank `of`. */
-static char *whole(kit *k, const ccn__tensor *t) {
+static inline char *whole(kit *k, const ccn__tensor *t) {
   const size_t item = ccn__dtype_size((ccn__dtype)t->dtype);
   int64_t n = 1;
   for (uint32_t d = 0; d < t->rank; d++) n *= t->dim[d];
@@ -305,12 +311,12 @@ static char *whole(kit *k, const ccn__tensor *t) {
   return out;
 }
 
-static double at(const ccn__tensor *t, uint32_t rank, int64_t i) {
+static inline double at(const ccn__tensor *t, uint32_t rank, int64_t i) {
   return ccn__load_f64((ccn__dtype)t->dtype, (const char *)t->buf[rank]->data + (size_t)i * ccn__dtype_size((ccn__dtype)t->dtype));
 }
 
 /* Whether two tensors have the same global bytes. */
-static bool same_whole(kit *k, const ccn__tensor *x, kit *l, const ccn__tensor *y) {
+static inline bool same_whole(kit *k, const ccn__tensor *x, kit *l, const ccn__tensor *y) {
   size_t n = ccn__dtype_size((ccn__dtype)x->dtype);
   if (x->dtype != y->dtype || x->rank != y->rank) return false;
   for (uint32_t d = 0; d < x->rank; d++) {

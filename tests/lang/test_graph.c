@@ -1,4 +1,5 @@
-/* test_graph.c: graphs: made, printed, read back, verified; what is wrong with hostile text and broken graphs.
+/* test_graph.c: graphs: made, printed, read back, verified; what is wrong with hostile text and broken
+ * graphs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph.h"
 
@@ -94,7 +95,7 @@ static const char *complaint(const fixture *f) {
   return f->ds.last ? f->ds.last->message : "(no diagnostic)";
 }
 
-/* ---- building -------------------------------------------------------------------------------------------- */
+/* ---- building ------------------------------------------------------------------------------------------ */
 
 static ccn__name name(fixture *f, const char *s) { return ccn__internz(&f->names, s); }
 
@@ -262,7 +263,7 @@ static void test_literals(void) {
   stop(&f);
 }
 
-/* ---- texts that read back as they are ----------------------------------------------------------------------- */
+/* ---- texts that read back as they are ------------------------------------------------------------------ */
 
 static const char adam[] =
   "graph adam {\n"
@@ -402,7 +403,7 @@ static void test_layout(void) {
   stop(&f);
 }
 
-/* ---- what the verifier refuses: a good text with one thing changed ------------------------------------------ */
+/* ---- what the verifier refuses: a good text with one thing changed ------------------------------------- */
 
 typedef struct change {
   const char *text, *from, *to; /* the first `from` becomes `to` */
@@ -663,7 +664,7 @@ static void test_effect_around_loop(void) {
   stop(&f);
 }
 
-/* ---- hostile text --------------------------------------------------------------------------------------------- */
+/* ---- hostile text -------------------------------------------------------------------------------------- */
 
 static const struct {
   uint16_t code;
@@ -820,7 +821,8 @@ static uint32_t random_number(uint32_t *state) {
   return *state ^= *state << 5;
 }
 
-/* Some bytes replaced by others: nothing breaks, and what still reads prints as something that reads the same. */
+/* Some bytes replaced by others: nothing breaks, and what still reads prints as something that reads the
+ * same. */
 static void test_mutated(void) {
   static const char *const text[] = {adam, blocks, collectives, bundles, odd_name};
   static const char alphabet[] = "0123456789%{}()[],:\"\\#\n -+*/=<>xpndNgHfdaz_";
