@@ -99,7 +99,8 @@ CCN_API CCN_NODISCARD ccn_status ccn_run(ccn_context *c, const char *name, const
 /* Parse and check only. */
 CCN_API CCN_NODISCARD ccn_status ccn_check(ccn_context *c, const char *name, const char *text, size_t size);
 
-/* Writes a stage of every program of the script as text: stage "ast" or "graph". Programs are dumped as checked,
+/* Writes a stage of every program of the script as text: stage "ast", "graph", or "scheduled" (of each `P with s`).
+ * Programs are dumped as checked,
  * with symbolic sizes. Errors: CCN_INVALID_ARGUMENT for an unknown stage (the message lists them). */
 CCN_API CCN_NODISCARD ccn_status ccn_dump(ccn_context *c, const char *name, const char *text, size_t size,
                                           const char *stage, ccn_write_fn write, void *user);

@@ -152,7 +152,7 @@ ccn_status ccn_check(ccn_context *c, const char *name, const char *text, size_t 
 
 static void report_stage(ccn_context *c, const ccn__job *job) {
   ccn__diag *d = ccn__error(&c->diags, 501, (ccn__span){0}, "", "there is no stage `%.60s`", job->name);
-  ccn__hint(&c->diags, d, "the stages are ast and graph");
+  ccn__hint(&c->diags, d, "the stages are ast, graph and scheduled");
 }
 
 ccn_status ccn_dump(ccn_context *c, const char *name, const char *text, size_t size, const char *stage, ccn_write_fn write,
@@ -164,6 +164,8 @@ ccn_status ccn_dump(ccn_context *c, const char *name, const char *text, size_t s
     job.last = CCN__STAGE_PARSE;
   } else if (strcmp(stage, "graph") == 0) {
     job.dump_graph = true;
+  } else if (strcmp(stage, "scheduled") == 0) {
+    job.dump_scheduled = true;
   } else {
     ccn_status status = guarded(c, report_stage, &(ccn__job){.name = stage});
     return status == CCN_ERROR ? CCN_INVALID_ARGUMENT : status;

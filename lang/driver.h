@@ -21,7 +21,7 @@ typedef struct ccn__job {
   const char *name, *text;
   size_t size;
   ccn__stage last;     /* stages after it are left out */
-  bool dump_ast, dump_graph;
+  bool dump_ast, dump_graph, dump_scheduled;
   ccn_write_fn write;  /* where dumps go */
   void *user;
 } ccn__job;

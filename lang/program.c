@@ -38,19 +38,19 @@ struct ccn__graph *ccn__program_check(ccn__rt *rt, ccn__program *p) {
 
 /* ---- schedules ---- */
 
-void ccn__program_check_schedules(ccn__rt *rt, ccn__program *p) {
+ccn__graph *ccn__program_check_schedules(ccn__rt *rt, ccn__program *p) {
   ccn__program *root = p;
   while (root->base) root = root->base;
-  if (root->broken || !rt->schedule) return;
+  if (root->broken || !rt->schedule) return NULL;
   ccn__graph *g = ccn__lower_program(rt, root, NULL, true);
-  if (g) (void)rt->schedule(rt, g, p);
+  return g ? rt->schedule(rt, g, p) : NULL;
 }
 
 void ccn__program_try(ccn__rt *rt, ccn__program *p, ccn__span span) {
   uint32_t errors = rt->diags->errors, warnings = rt->diags->warnings;
   (void)span;
   (void)warnings;
-  ccn__program_check_schedules(rt, p);
+  (void)ccn__program_check_schedules(rt, p);
   if (rt->diags->errors != errors) ccn__rt_raise(rt, rt->diags->last);
 }
 

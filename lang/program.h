@@ -45,8 +45,8 @@ const char *ccn__tensor_describe(ccn__rt *rt, const ccn__tensor *t);
 
 /* Applies the schedules of `P with s` to the program as checked, for their errors only; raises. */
 void ccn__program_try(ccn__rt *rt, ccn__program *p, ccn__span span);
-/* The same for a check: reports. */
-void ccn__program_check_schedules(ccn__rt *rt, ccn__program *p);
+/* The same for a check: reports; gives the scheduled graph or NULL. */
+ccn__graph *ccn__program_check_schedules(ccn__rt *rt, ccn__program *p);
 
 /* Static check of one program on its own (symbolic sizes): errors go to rt->diags. `constants` as in ccn__program;
  * names bound to CCN__V_NONE there exist but have unknown values. Gives the graph, or NULL if there were errors. */

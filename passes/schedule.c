@@ -194,9 +194,12 @@ static bool do_mark(ccn__schedule_run *r, const ccn__ast *call, step *t, bool *e
   return *empty || ccn__pass_mark(&t->pass, &ops, key, value);
 }
 
-static void follow(ccn__schedule_run *r, step *t) {
+/* The verifier runs behind every pass, always: a defect of a pass must not become a wrong result. */
+static bool follow(ccn__schedule_run *r, step *t) {
   ccn__handles_follow(r, t->pass.edit.from, t->pass.edit.map, &t->used, t->pass.span);
   r->g = t->pass.g;
+  const char *wrong = ccn__graph_verify(r->g);
+  return !wrong || fail(r, 499, t->pass.span, "a defect of CCN", ccn__arena_printf(r->arena, "`%s` made a wrong graph: %s", t->pass.name, wrong), "please report it with the program");
 }
 
 /* shard takes its parameters one by one; what the first changes the second sees. */
@@ -210,7 +213,7 @@ static bool do_shard(ccn__schedule_run *r, const ccn__ast *call) {
       if (!ccn__pass_shard(&t.pass, ids.at[i], !selected)) return false;
       if (t.pass.g == r->g) continue;
       for (uint32_t j = i + 1; j < ids.n; j++) ids.at[j] = t.pass.edit.map[ids.at[j]];
-      follow(r, &t);
+      if (!follow(r, &t)) return false;
     }
   }
   return true;
@@ -277,7 +280,7 @@ static bool perform(ccn__schedule_run *r, const ccn__ast *pattern, const ccn__as
     bool empty = false;
     if (!table[i].run(r, call, &t, &empty)) return false;
     ccn__handle h[2];
-    if (!empty) follow(r, &t);
+    if (!empty && !follow(r, &t)) return false;
     for (uint32_t k = 0; k < 2; k++) h[k] = of_ids(r, &t.out[k], call->span);
     return bind_results(r, pattern, h, t.nout ? t.nout : 1);
   }

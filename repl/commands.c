@@ -177,9 +177,9 @@ int command_check(const arguments *a) {
 }
 
 int command_dump(const arguments *a) {
-  static const char *const stages[] = {"ast", "graph", NULL};
+  static const char *const stages[] = {"ast", "graph", "scheduled", NULL};
   if (!a->stage) {
-    say_error(a, "CCN0501", "dump needs --stage", "ast or graph");
+    say_error(a, "CCN0501", "dump needs --stage", "ast, graph or scheduled");
     return EXIT_USAGE;
   }
   for (size_t i = 0; stages[i]; i++) {
@@ -191,7 +191,7 @@ int command_dump(const arguments *a) {
   if (near) {
     snprintf(hint, sizeof hint, "did you mean %s?", near);
   } else {
-    snprintf(hint, sizeof hint, "there are ast and graph");
+    snprintf(hint, sizeof hint, "there are ast, graph and scheduled");
   }
   say_error(a, "CCN0501", message, hint);
   return EXIT_USAGE;
