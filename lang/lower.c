@@ -18,6 +18,15 @@ static ccn__name full_name(ccn__lower *l, ccn__name name) {
 
 /* A value leaves the `on` block it was made in only as a value of that coordinate. */
 static ccn__bv settle(ccn__lower *l, ccn__bv v) {
+  if (l->on && (v.kind == CCN__B_LIST || v.kind == CCN__B_TUPLE)) {
+    ccn__bv *at = CCN__NEWN(l->arena, ccn__bv, v.list.n + 1);
+    for (uint32_t i = 0; i < v.list.n; i++) {
+      at[i] = settle(l, v.list.at[i]);
+      if (at[i].kind == CCN__B_ERROR) return CCN__B_FAIL;
+    }
+    v.list.at = at;
+    return v;
+  }
   if (v.kind == CCN__B_NODE && l->on) {
     ccn__id id = ccn__as_node(l, v, -1);
     if (id == CCN__NO_ID) return CCN__B_FAIL;
@@ -430,6 +439,17 @@ static void report_entry_reader(ccn__lower *l, ccn__id reader, ccn__id t, ccn__i
   ccn__hint(l->ds, d, "read the value at entry before the update, or use the update's result");
 }
 
+/* A carried value depends on what goes into its repeat, the result on what the block yields. */
+static bool through_repeat(const ccn__graph *g, ccn__id i, const uint8_t *after) {
+  const ccn__node *n = &g->nodes.at[i];
+  if (n->op == CCN__OP_CARRY) return after[g->regions.at[n->region].owner];
+  if (n->op != CCN__OP_RESULT) return false;
+  const ccn__region *r = &g->regions.at[g->nodes.at[n->in[0]].body];
+  for (uint32_t k = 0; k < r->nyield; k++)
+    if (after[r->yield[k]]) return true;
+  return false;
+}
+
 /* An op that reads a parameter's value at entry runs before the store, so it must not depend on what is stored.
  * Only parameters that are read behind their update need the walk. */
 static void check_entry_readers(ccn__lower *l) {
@@ -446,6 +466,7 @@ static void check_entry_readers(ccn__lower *l) {
     for (ccn__id i = u + 1; i <= last_reader[t]; i++) {
       const ccn__node *n = &g->nodes.at[i];
       bool reads = false;
+      after[i] |= through_repeat(g, i, after);
       for (uint32_t k = 0; k < n->nin; k++) {
         after[i] |= after[n->in[k]];
         reads |= n->in[k] == t;

@@ -652,6 +652,15 @@ ccn__bv ccn__build_update_op(ccn__build *b) {
     ccn__hint(l->ds, d, "combine both into one expression");
     return CCN__B_FAIL;
   }
+  for (ccn__on_block *on = l->on; on; on = on->outer) {
+    const ccn__place *place = &ccn__ntype(l, t.node)->place[on->axis];
+    if (place->kind == CCN__AT && place->coord == on->coord) continue;
+    ccn__diag *d = ccn__lower_error(l, 222, b->span, "only one coordinate stores", "parameter `%s` does not live at coordinate %d of `%s` alone", l->g->nodes.at[t.node].name,
+                                    on->coord, l->g->mesh.name[on->axis]);
+    ccn__note(l->ds, d, l->g->nodes.at[t.node].span, "declared here");
+    ccn__hint(l->ds, d, "declare it `at(%d) over %s`, or update it behind the block", on->coord, l->g->mesh.name[on->axis]);
+    return CCN__B_FAIL;
+  }
   ccn__id in[2] = {t.node, ccn__as_node(l, e, ccn__ntype(l, t.node)->dtype)};
   ccn__id id = ccn__emit(l, CCN__OP_UPDATE, in, 2, (ccn__attrs){0}, NULL, b->span);
   if (id != CCN__NO_ID) p->update = id;

@@ -303,11 +303,17 @@ static const ccn__lit *from_number(ccn__arena *a, ccn__number n, bool as_bool) {
   return n.is_float ? ccn__lit_float(a, n.f) : ccn__lit_int(a, n.i);
 }
 
-/* Depth of literal expressions: they are walked recursively. */
-static uint32_t depth(const ccn__lit *x) {
-  uint32_t d = 0;
-  for (; x->kind == CCN__LIT_UNARY || x->kind == CCN__LIT_BINARY; x = x->x) d++;
-  return d;
+enum { MAX_LIT_DEPTH = 100, MAX_LIT_NODES = 2000 };
+
+/* Whether an operation on x and y (may be NULL) stays small. */
+static bool fits(const ccn__lit *x, const ccn__lit *y, ccn__lit *l) {
+  uint32_t depth = x->depth, nodes = 1u + x->nodes;
+  if (y && y->depth > depth) depth = y->depth;
+  if (y) nodes += y->nodes;
+  if (depth >= MAX_LIT_DEPTH || nodes > MAX_LIT_NODES) return false;
+  l->depth = (uint16_t)(depth + 1);
+  l->nodes = (uint16_t)nodes;
+  return true;
 }
 
 static const ccn__lit *node(ccn__arena *a, uint8_t kind, uint8_t op, const ccn__lit *x, const ccn__lit *y) {
@@ -316,6 +322,11 @@ static const ccn__lit *node(ccn__arena *a, uint8_t kind, uint8_t op, const ccn__
   l->op = op;
   l->x = x;
   l->y = y;
+  return fits(x, y, l) ? l : NULL;
+}
+
+static const ccn__lit *large(const ccn__lit *l, const char **out_error) {
+  if (!l) *out_error = "is too long an expression of sizes";
   return l;
 }
 
@@ -324,7 +335,7 @@ const ccn__lit *ccn__lit_unary(ccn__arena *a, uint8_t op, const ccn__lit *x, con
   *out_error = NULL;
   if ((op == CCN__T_NOT) != is_bool(x) && x->kind != CCN__LIT_UNKNOWN) return *out_error = "has an operand of the wrong kind", NULL;
   if (x->kind == CCN__LIT_UNKNOWN) return x;
-  if (!known(x)) return node(a, CCN__LIT_UNARY, op, x, NULL);
+  if (!known(x)) return large(node(a, CCN__LIT_UNARY, op, x, NULL), out_error);
   ccn__number v;
   (void)ccn__lit_eval(x, NULL, &n);
   *out_error = unary_value(op, n, &v);
@@ -340,7 +351,6 @@ const ccn__lit *ccn__lit_binary(ccn__arena *a, uint8_t op, const ccn__lit *x, co
   if (logic != (is_bool(x) && is_bool(y)) && !(comparison && is_bool(x) == is_bool(y)))
     return *out_error = "has an operand of the wrong kind", NULL;
   if (!known(x) || !known(y)) {
-    if (depth(x) + depth(y) > 200) return *out_error = "is nested too deeply", NULL;
     if ((x->kind == CCN__LIT_DIM || x->kind == CCN__LIT_INT) && (y->kind == CCN__LIT_DIM || y->kind == CCN__LIT_INT) &&
         (op == CCN__T_PLUS || op == CCN__T_MINUS || op == CCN__T_STAR)) {
       const ccn__dim *dx = x->kind == CCN__LIT_DIM ? x->dim : ccn__dim_const(a, x->i);
@@ -350,7 +360,7 @@ const ccn__lit *ccn__lit_binary(ccn__arena *a, uint8_t op, const ccn__lit *x, co
                                                : ccn__dim_mul(a, dx, dy);
       if (d) return ccn__lit_dim(a, d);
     }
-    return node(a, CCN__LIT_BINARY, op, x, y);
+    return large(node(a, CCN__LIT_BINARY, op, x, y), out_error);
   }
   ccn__number nx, ny, v;
   (void)ccn__lit_eval(x, NULL, &nx);

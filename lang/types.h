@@ -92,6 +92,7 @@ typedef enum ccn__lit_kind {
 typedef struct ccn__lit {
   uint8_t kind;
   uint8_t op; /* ccn__oper (ast.h) */
+  uint16_t depth, nodes; /* of an expression, both bounded: it is walked recursively */
   union {
     int64_t i;
     double f;

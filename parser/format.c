@@ -6,7 +6,8 @@
  * What it never does: join or break lines, or touch a token or a comment. So the tree stays what it was. What may be
  * deliberate is kept:
  *   - `=` one below the other: if two lines of a run of bindings share the column of their `=` and one of them pads
- *     for it, the whole run is aligned, as tightly as it can be;
+ *     for it, the run is aligned there, or as far right as its widest left side needs; lines at its ends that
+ *     were never aligned stay out of it. The `{` of statements that stand on one line each is treated alike;
  *   - columns in brackets that go over several lines (format_read.c);
  *   - comments behind code stay in their column, and move together where the code has grown into it;
  *   - a line that goes on with a statement outside of brackets keeps its distance from the statement's first line.
@@ -20,99 +21,121 @@
 
 /* Bounds of what alignment may add to a line: without them a hostile text would grow with its square. */
 enum {
-  MAX_LEFT = 40,   /* wider left sides of `=` take part in no alignment */
+  MAX_LEFT = 40,   /* wider left sides take part in no alignment */
   MAX_COLUMN = 80, /* farther right no line starts because of a bracket or of the line before */
   INDENT = 2,
   GOES_ON = 4
 };
 
-/* ---- aligned bindings ---- */
+/* ---- alignment ---- */
 
-/* The index of `=` on a line that starts a binding and has its `=`, else 0. */
-static uint32_t binding(const ccn__layout *l, const ccn__line *line) {
-  const ccn__piece *p = l->pieces.at + line->first;
-  uint32_t depth = 0;
-  if (!line->n || !(p->flags & CCN__PIECE_STATEMENT)) return 0;
-  for (uint32_t i = 0; i < line->n; i++) {
-    if (ccn__piece_closes(&p[i]) && depth-- == 0) return 0;
-    if (p[i].kind == CCN__TOK_SEMICOLON || p[i].kind == CCN__TOK_LBRACE) return 0;
-    if (ccn__piece_opens(&p[i])) depth++;
-    if (p[i].kind == CCN__TOK_ASSIGN && depth == 0) return i;
-  }
-  return 0;
-}
-
-static uint32_t left_width(const ccn__piece *p, uint32_t assign) {
-  uint32_t width = 0;
-  for (uint32_t i = 0; i < assign; i++) width += p[i].gap + p[i].width;
-  return width;
-}
-
-/* Brackets opened minus brackets closed on a line, braces only. */
-static int braces(const ccn__layout *l, const ccn__line *line) {
+/* Whether blocks are opened here that end further on, or the other way round. */
+static bool changes_block(const ccn__layout *l, const ccn__line *line) {
   int depth = 0;
   for (uint32_t i = 0; i < line->n; i++) {
     const uint8_t kind = l->pieces.at[line->first + i].kind;
     depth += (kind == CCN__TOK_LBRACE) - (kind == CCN__TOK_RBRACE);
   }
-  return depth;
+  return depth != 0;
 }
 
-/* The end of the run of bindings that starts at line i. Lines that go on with a binding belong to it. */
-static uint32_t run_end(const ccn__layout *l, uint32_t i) {
-  for (int depth = 0;; i++) {
-    const ccn__line *line = &l->lines.at[i];
-    depth += braces(l, line);
-    if (depth != 0 || i + 1 == l->lines.n) return i + 1; /* a block starts or ends: no run goes over it */
-    const ccn__line *next = line + 1;
-    if (!next->n || next->blank_before) return i + 1;
-    const ccn__piece *p = &l->pieces.at[next->first];
-    if (p->kind == CCN__TOK_RBRACE || p->kind == CCN__TOK_LBRACE || p->kind == CCN__TOK_SEMICOLON) return i + 1;
-    if (p->flags & CCN__PIECE_STATEMENT) {
-      const uint32_t assign = binding(l, next);
-      if (!assign || left_width(p, assign) > MAX_LEFT) return i + 1;
-    }
+/* What may be aligned on a line that starts a statement: the `=` of a binding, or the `{` of a block that ends on the
+ * line. Its index, else 0. */
+static uint32_t anchor_of(const ccn__layout *l, const ccn__line *line) {
+  const ccn__piece *p = l->pieces.at + line->first;
+  uint32_t depth = 0;
+  if (!line->n || !(p->flags & CCN__PIECE_STATEMENT)) return 0;
+  for (uint32_t i = 0; i < line->n; i++) {
+    if (ccn__piece_closes(&p[i]) && depth-- == 0) return 0;
+    if (p[i].kind == CCN__TOK_SEMICOLON) return 0;
+    if (p[i].kind == CCN__TOK_ASSIGN && depth == 0) return i;
+    if (p[i].kind == CCN__TOK_LBRACE && depth == 0) return changes_block(l, line) ? 0 : i;
+    if (ccn__piece_opens(&p[i])) depth++;
   }
+  return 0;
 }
 
-/* Whether the run was aligned by hand, at least in part. */
-static bool deliberate(const ccn__layout *l, uint32_t i, uint32_t end) {
+static uint32_t left_width(const ccn__piece *p, uint32_t anchor) {
+  uint32_t width = 0;
+  for (uint32_t i = 0; i < anchor; i++) width += p[i].gap + p[i].width;
+  return width;
+}
+
+/* Whether a run of lines aligned at tokens of this kind ends before the line. */
+static bool ends_run(const ccn__layout *l, const ccn__line *line, uint8_t kind) {
+  const ccn__piece *p = l->pieces.at + line->first;
+  if (line->blank_before) return true;
+  if (!line->n) return false;
+  if (p->kind == CCN__TOK_RBRACE || p->kind == CCN__TOK_LBRACE || p->kind == CCN__TOK_SEMICOLON) return true;
+  if (!(p->flags & CCN__PIECE_STATEMENT)) return false;
+  const uint32_t anchor = anchor_of(l, line);
+  return !anchor || p[anchor].kind != kind || left_width(p, anchor) > MAX_LEFT;
+}
+
+/* The end of the run that starts at line i. Comments, and lines that go on with a statement, belong to it; an empty
+ * line, another kind of statement, the start and the end of a longer block end it. */
+static uint32_t run_end(const ccn__layout *l, uint32_t i) {
+  const ccn__line *first = &l->lines.at[i];
+  const uint8_t kind = l->pieces.at[first->first + anchor_of(l, first)].kind;
+  while (!changes_block(l, &l->lines.at[i])) {
+    i++;
+    if (i == l->lines.n || ends_run(l, &l->lines.at[i], kind)) return i;
+  }
+  return i + 1;
+}
+
+static bool is_padded(const ccn__piece *anchor) {
+  return anchor->column > anchor[-1].column + anchor[-1].width + 1;
+}
+
+/* The column of the anchors, counted from the start of the line, that most lines of the run were given by hand: two lines at
+ * least share it, one of them padded for it. 0 if there is none. */
+static uint32_t chosen_column(const ccn__layout *l, uint32_t i, uint32_t end) {
   enum { COLUMNS = 128 };
-  uint8_t count[COLUMNS] = {0};
+  uint32_t count[COLUMNS] = {0}, chosen = 0;
   bool padded[COLUMNS] = {false};
   for (; i < end; i++) {
     const ccn__piece *p = &l->pieces.at[l->lines.at[i].first];
-    const uint32_t assign = binding(l, &l->lines.at[i]);
-    if (!assign) continue;
-    const uint32_t column = p[assign].column - p->column;
-    if (column >= COLUMNS) continue;
-    if (count[column] < 2) count[column]++;
-    if (p[assign].column > p[assign - 1].column + p[assign - 1].width + 1) padded[column] = true;
-    if (count[column] == 2 && padded[column]) return true;
+    const uint32_t anchor = anchor_of(l, &l->lines.at[i]);
+    const uint32_t column = p[anchor].column - p->column;
+    if (!anchor || column >= COLUMNS) continue;
+    count[column]++;
+    if (is_padded(&p[anchor])) padded[column] = true;
   }
-  return false;
+  for (uint32_t c = 0; c < COLUMNS; c++) {
+    if (padded[c] && count[c] > 1 && count[c] > count[chosen]) chosen = c;
+  }
+  return chosen;
+}
+
+static bool takes_part(const ccn__layout *l, uint32_t i, uint32_t column) {
+  const ccn__piece *p = &l->pieces.at[l->lines.at[i].first];
+  const uint32_t anchor = anchor_of(l, &l->lines.at[i]);
+  return anchor && (p[anchor].column - p->column == column || is_padded(&p[anchor]));
 }
 
 static void align_run(ccn__layout *l, uint32_t start, uint32_t end) {
-  uint32_t widest = 0;
-  if (!deliberate(l, start, end)) return;
+  uint32_t column = chosen_column(l, start, end), widest = 0;
+  if (!column) return;
+  while (!takes_part(l, start, column)) start++;
+  while (!takes_part(l, end - 1, column)) end--;
   for (int pass = 0; pass < 2; pass++) {
     for (uint32_t i = start; i < end; i++) {
       ccn__piece *p = &l->pieces.at[l->lines.at[i].first];
-      const uint32_t assign = binding(l, &l->lines.at[i]);
-      if (!assign) continue;
-      const uint32_t width = left_width(p, assign);
+      const uint32_t anchor = anchor_of(l, &l->lines.at[i]);
+      if (!anchor) continue;
+      const uint32_t width = left_width(p, anchor);
       if (pass == 0 && width > widest) widest = width;
-      if (pass == 1) p[assign].gap = widest + 1 - width;
+      if (pass == 1) p[anchor].gap = (widest < column ? column : widest + 1) - width;
     }
   }
 }
 
-static void align_bindings(ccn__layout *l) {
+static void align_runs(ccn__layout *l) {
   for (uint32_t i = 0, end; i < l->lines.n; i = end) {
-    const uint32_t assign = binding(l, &l->lines.at[i]);
+    const uint32_t anchor = anchor_of(l, &l->lines.at[i]);
     end = i + 1;
-    if (!assign || left_width(&l->pieces.at[l->lines.at[i].first], assign) > MAX_LEFT) continue;
+    if (!anchor || left_width(&l->pieces.at[l->lines.at[i].first], anchor) > MAX_LEFT) continue;
     end = run_end(l, i);
     align_run(l, i, end);
   }
@@ -262,7 +285,7 @@ bool ccn__format_source(ccn__arena *a, ccn__names *names, ccn__diags *ds, uint32
   ccn__layout l = {.arena = a, .text = ds->sources[source]->text};
   if (ds->errors != errors) return false;
   ccn__layout_read(&l, names, ds, source, tree);
-  align_bindings(&l);
+  align_runs(&l);
   indent_lines(&l);
   place_comments(&l);
   for (uint32_t i = 0; i < l.lines.n; i++) write_line(&l, &l.lines.at[i], out);

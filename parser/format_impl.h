@@ -6,6 +6,7 @@
 #ifndef CCN_PARSER_FORMAT_IMPL_H
 #define CCN_PARSER_FORMAT_IMPL_H
 
+#include "ast.h"
 #include "lexer.h"
 
 /* What the tree knows about a piece and its token does not. */

@@ -1,6 +1,5 @@
 /* format_read.c: the formatter's first half: a text becomes lines of pieces, and each piece gets its gap.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "ast.h"
 #include "format_impl.h"
 
 typedef struct reader {
