@@ -8,26 +8,26 @@
 
 /* A parameter's tensor: what the graph reads, and where it came from. */
 typedef struct ccn__actual {
-  ccn__tensor *tensor;  /* in the parameter's placement */
-  ccn__tensor *given;   /* the script's tensor, NULL for numbers and lists */
-  ccn__list *list;      /* the script's list that was made a bundle, or NULL */
-  ccn__span span;       /* of the argument */
-  ccn__span param;      /* of the declaration */
+  ccn__tensor *tensor; /* in the parameter's placement */
+  ccn__tensor *given;  /* the script's tensor, NULL for numbers and lists */
+  ccn__list *list;     /* the script's list that was made a bundle, or NULL */
+  ccn__span span;      /* of the argument */
+  ccn__span param;     /* of the declaration */
   ccn__name name;
 } ccn__actual;
 
 typedef struct ccn__invoke {
   ccn__rt *rt;
-  ccn__arena *arena;    /* dies with the call */
-  ccn__program *program; /* NULL: an op */
+  ccn__arena *arena;       /* dies with the call */
+  ccn__program *program;   /* NULL: an op */
   ccn__program *scheduled; /* the program with schedules, or the same */
   const char *name;
   ccn__graph *g;
   ccn__span call;
-  ccn__actual *actual;  /* one for each of g->params */
+  ccn__actual *actual; /* one for each of g->params */
   uint32_t nactual;
-  int64_t *sym;         /* values of the symbols, -1 = not bound yet */
-  ccn__span *sym_span;  /* the argument that bound it */
+  int64_t *sym;        /* values of the symbols, -1 = not bound yet */
+  ccn__span *sym_span; /* the argument that bound it */
   ccn__name *sym_by;
   ccn__members **bundle;
   ccn__val result;

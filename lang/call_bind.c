@@ -3,9 +3,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "call.h"
 
-static ccn__diag *bad(ccn__invoke *v, const ccn__actual *a, uint16_t code, const char *label, const char *text) {
-  bool place = code == 110 || code == 304 || code == 305 || code == 101 || code == 219 || code == 225 || code == 800;
-  ccn__diag *d = ccn__error(v->rt->diags, code, place && a && a->span.source ? a->span : v->call, label, "%s", text);
+static ccn__diag *bad(ccn__invoke *v, const ccn__actual *a, uint16_t code, const char *label,
+                      const char *text) {
+  bool place =
+    code == 110 || code == 304 || code == 305 || code == 101 || code == 219 || code == 225 || code == 800;
+  ccn__diag *d =
+    ccn__error(v->rt->diags, code, place && a && a->span.source ? a->span : v->call, label, "%s", text);
   if (a && a->name) ccn__note(v->rt->diags, d, a->param, "parameter `%s` of `%s`", a->name, v->name);
   return d;
 }
@@ -15,8 +18,10 @@ static ccn__diag *bad(ccn__invoke *v, const ccn__actual *a, uint16_t code, const
 /* ---- numbers and lists as tensors ---- */
 
 static const char *number_why(ccn__val x, ccn__dtype t) {
-  ccn__number n = x.kind == CCN__V_FLOAT ? (ccn__number){.is_float = true, .f = x.f} : (ccn__number){.i = x.kind == CCN__V_BOOL ? x.b : x.i};
-  if ((x.kind == CCN__V_BOOL) != (t == CCN__BOOL)) return t == CCN__BOOL ? "is neither true nor false" : "is no number";
+  ccn__number n = x.kind == CCN__V_FLOAT ? (ccn__number){.is_float = true, .f = x.f}
+                                         : (ccn__number){.i = x.kind == CCN__V_BOOL ? x.b : x.i};
+  if ((x.kind == CCN__V_BOOL) != (t == CCN__BOOL))
+    return t == CCN__BOOL ? "is neither true nor false" : "is no number";
   return ccn__number_fits(n, t);
 }
 
@@ -27,12 +32,16 @@ static ccn__tensor *scalar(ccn__invoke *v, const ccn__actual *a, ccn__val x, ccn
     ccn__text_init(&s, v->rt->diags->arena);
     if (x.kind == CCN__V_FLOAT) ccn__text_float(&s, x.f, false);
     else ccn__text_printf(&s, "%lld", (long long)(x.kind == CCN__V_BOOL ? x.b : x.i));
-    ccn__diag *d = bad(v, a, 110, "does not convert", TEXT("the number %s %s in %s", s.at, why, ccn__dtype_name(t)));
-    ccn__hint(v->rt->diags, d, ccn__dtype_is_float(t) ? "declare the parameter with a wider dtype" : "pass a whole number in range, or declare the parameter as a float");
+    ccn__diag *d =
+      bad(v, a, 110, "does not convert", TEXT("the number %s %s in %s", s.at, why, ccn__dtype_name(t)));
+    ccn__hint(v->rt->diags, d,
+              ccn__dtype_is_float(t) ? "declare the parameter with a wider dtype"
+                                     : "pass a whole number in range, or declare the parameter as a float");
     ccn__rt_raise(v->rt, d);
   }
   ccn__tensor *r = ccn__tensor_new(v->rt, t, 0);
-  ccn__number n = x.kind == CCN__V_FLOAT ? (ccn__number){.is_float = true, .f = x.f} : (ccn__number){.i = x.kind == CCN__V_BOOL ? x.b : x.i};
+  ccn__number n = x.kind == CCN__V_FLOAT ? (ccn__number){.is_float = true, .f = x.f}
+                                         : (ccn__number){.i = x.kind == CCN__V_BOOL ? x.b : x.i};
   ccn__buf *b = ccn__buf_new(&v->rt->pool, ccn__dtype_size(t));
   r->buf[0] = b;
   ccn__number_store(n, t, b->data);
@@ -52,19 +61,28 @@ static ccn__tensor *flatten(ccn__invoke *v, const ccn__actual *a, ccn__list *lis
   for (uint32_t i = 0; i < list->n; i++) {
     ccn__val x = list->at[i];
     bool number = x.kind == CCN__V_INT || x.kind == CCN__V_FLOAT || x.kind == CCN__V_BOOL;
-    if (number && want->bundle == CCN__BUNDLE_SCALARS) x = (ccn__val){.kind = CCN__V_TENSOR, .tensor = scalar(v, a, x, (ccn__dtype)want->dtype)};
-    if (x.kind != CCN__V_TENSOR || x.tensor->bundle || (want->bundle == CCN__BUNDLE_SCALARS && x.tensor->rank))
-      ccn__rt_raise(rt, bad(v, a, 800, "not a list of them", TEXT("element %u of the list is not a %s", i, want->bundle == CCN__BUNDLE_SCALARS ? "number" : "tensor")));
+    if (number && want->bundle == CCN__BUNDLE_SCALARS)
+      x = (ccn__val){.kind = CCN__V_TENSOR, .tensor = scalar(v, a, x, (ccn__dtype)want->dtype)};
+    if (x.kind != CCN__V_TENSOR || x.tensor->bundle ||
+        (want->bundle == CCN__BUNDLE_SCALARS && x.tensor->rank))
+      ccn__rt_raise(rt, bad(v, a, 800, "not a list of them",
+                            TEXT("element %u of the list is not a %s", i,
+                                 want->bundle == CCN__BUNDLE_SCALARS ? "number" : "tensor")));
     member[i] = x.tensor;
     if (member[i]->dtype != want->dtype)
-      ccn__rt_raise(rt, bad(v, a, 101, "another dtype", TEXT("element %u of the list is %s, parameter `%s` is [%s[*]]", i, ccn__dtype_name((ccn__dtype)member[i]->dtype), a->name,
-                                                              ccn__dtype_name((ccn__dtype)want->dtype))));
+      ccn__rt_raise(rt, bad(v, a, 101, "another dtype",
+                            TEXT("element %u of the list is %s, parameter `%s` is [%s[*]]", i,
+                                 ccn__dtype_name((ccn__dtype)member[i]->dtype), a->name,
+                                 ccn__dtype_name((ccn__dtype)want->dtype))));
     ccn__tensor *whole = ccn__tensor_whole(rt, member[i]);
     if (whole) member[i] = whole;
     if (!i) memcpy(flat->place, member[0]->place, sizeof flat->place);
     for (uint32_t k = 0; k < flat->naxes; k++)
-      if (!ccn__cplace_equal(&member[i]->place[k], &flat->place[k]) || member[i]->place[k].kind == CCN__SLICED)
-        ccn__rt_raise(rt, bad(v, a, 219, "another placement", TEXT("element %u of the list is %s: the tensors of a bundle have one placement", i, ccn__tensor_describe(rt, member[i]))));
+      if (!ccn__cplace_equal(&member[i]->place[k], &flat->place[k]) ||
+          member[i]->place[k].kind == CCN__SLICED)
+        ccn__rt_raise(rt, bad(v, a, 219, "another placement",
+                              TEXT("element %u of the list is %s: the tensors of a bundle have one placement",
+                                   i, ccn__tensor_describe(rt, member[i]))));
     m->at[i].rank = member[i]->rank;
     memcpy(m->at[i].dim, member[i]->dim, sizeof m->at[i].dim);
     m->at[i].start = flat->dim[0];
@@ -83,7 +101,8 @@ static ccn__tensor *flatten(ccn__invoke *v, const ccn__actual *a, ccn__list *lis
     flat->buf[r] = ccn__buf_new(&rt->pool, (size_t)flat->dim[0] * size);
     for (uint32_t i = 0; i < list->n; i++)
       if (m->at[i].elements)
-        memcpy((char *)flat->buf[r]->data + (size_t)m->at[i].start * size, member[i]->buf[r]->data, (size_t)m->at[i].elements * size);
+        memcpy((char *)flat->buf[r]->data + (size_t)m->at[i].start * size, member[i]->buf[r]->data,
+               (size_t)m->at[i].elements * size);
   }
   return flat;
 }
@@ -103,7 +122,12 @@ void ccn__invoke_actual(ccn__invoke *v, uint32_t i, ccn__val x, ccn__span span, 
   } else if (x.kind == CCN__V_TENSOR) {
     a->given = a->tensor = x.tensor;
   } else {
-    ccn__diag *d = bad(v, a, 800, "not that", TEXT("parameter `%s` takes %s, not %s", a->name ? a->name : "x", want->bundle ? "a bundle" : want->rank ? "a tensor" : "a number", ccn__val_kind_name(x)));
+    ccn__diag *d = bad(v, a, 800, "not that",
+                       TEXT("parameter `%s` takes %s, not %s", a->name ? a->name : "x",
+                            want->bundle ? "a bundle"
+                            : want->rank ? "a tensor"
+                                         : "a number",
+                            ccn__val_kind_name(x)));
     ccn__rt_raise(v->rt, d);
   }
 }
@@ -114,14 +138,18 @@ static void check_kind(ccn__invoke *v, const ccn__actual *a, const ccn__type *wa
   const ccn__tensor *t = a->tensor;
   if (t->dtype != want->dtype) {
     ccn__diag *d = bad(v, a, 101, TEXT("this is %s", ccn__dtype_name((ccn__dtype)t->dtype)),
-                       TEXT("parameter `%s` is %s, the argument is %s", a->name, ccn__dtype_name((ccn__dtype)want->dtype), ccn__dtype_name((ccn__dtype)t->dtype)));
+                       TEXT("parameter `%s` is %s, the argument is %s", a->name,
+                            ccn__dtype_name((ccn__dtype)want->dtype), ccn__dtype_name((ccn__dtype)t->dtype)));
     ccn__hint(v->rt->diags, d, "cast it, as in `%s(x)`", ccn__dtype_name((ccn__dtype)want->dtype));
     ccn__rt_raise(v->rt, d);
   }
   if (t->bundle != want->bundle)
-    ccn__rt_raise(v->rt, bad(v, a, 305, "not that", TEXT("parameter `%s` is %s", a->name, want->bundle ? "a bundle: pass a list of tensors" : "a tensor")));
+    ccn__rt_raise(v->rt, bad(v, a, 305, "not that",
+                             TEXT("parameter `%s` is %s", a->name,
+                                  want->bundle ? "a bundle: pass a list of tensors" : "a tensor")));
   if (t->rank != want->rank) {
-    ccn__diag *d = bad(v, a, 305, TEXT("this is %s", ccn__tensor_describe(v->rt, t)), TEXT("parameter `%s` has %u dims, the argument has %u", a->name, want->rank, t->rank));
+    ccn__diag *d = bad(v, a, 305, TEXT("this is %s", ccn__tensor_describe(v->rt, t)),
+                       TEXT("parameter `%s` has %u dims, the argument has %u", a->name, want->rank, t->rank));
     ccn__rt_raise(v->rt, d);
   }
 }
@@ -139,8 +167,11 @@ static void bind_symbols(ccn__invoke *v, const ccn__actual *a, const ccn__type *
     }
     if (v->sym[s] == have) continue;
     ccn__diag *e = bad(v, a, 304, TEXT("here it is %lld", (long long)have),
-                       TEXT("one symbol, two sizes: `%s` of `%s` is %lld and %lld", v->g->symbols.at[s].name, v->name, (long long)v->sym[s], (long long)have));
-    if (v->sym_span[s].source) ccn__note(v->rt->diags, e, v->sym_span[s], "`%s` became %lld here", v->g->symbols.at[s].name, (long long)v->sym[s]);
+                       TEXT("one symbol, two sizes: `%s` of `%s` is %lld and %lld", v->g->symbols.at[s].name,
+                            v->name, (long long)v->sym[s], (long long)have));
+    if (v->sym_span[s].source)
+      ccn__note(v->rt->diags, e, v->sym_span[s], "`%s` became %lld here", v->g->symbols.at[s].name,
+                (long long)v->sym[s]);
     ccn__rt_raise(v->rt, e);
   }
 }
@@ -153,9 +184,12 @@ static void check_extents(ccn__invoke *v, const ccn__actual *a, const ccn__type 
     ccn__text s;
     ccn__text_init(&s, v->rt->diags->arena);
     ccn__dim_print(want->dim[d], ccn__graph_symbol_name, v->g, &s);
-    if (why) ccn__rt_raise(v->rt, bad(v, a, 310, TEXT("this is %s", ccn__tensor_describe(v->rt, a->tensor)), TEXT("the extent %s of parameter `%s` %s", s.at, a->name, why)));
+    if (why)
+      ccn__rt_raise(v->rt, bad(v, a, 310, TEXT("this is %s", ccn__tensor_describe(v->rt, a->tensor)),
+                               TEXT("the extent %s of parameter `%s` %s", s.at, a->name, why)));
     ccn__rt_raise(v->rt, bad(v, a, 305, TEXT("this is %s", ccn__tensor_describe(v->rt, a->tensor)),
-                             TEXT("dim %u of parameter `%s` is %s = %lld, the argument has %lld", d, a->name, s.at, (long long)n, (long long)a->tensor->dim[d])));
+                             TEXT("dim %u of parameter `%s` is %s = %lld, the argument has %lld", d, a->name,
+                                  s.at, (long long)n, (long long)a->tensor->dim[d])));
   }
 }
 
@@ -173,10 +207,14 @@ static void bind_bundle(ccn__invoke *v, const ccn__actual *a, const ccn__type *w
 
 static const char *place_hint(const ccn__cplace *from, const ccn__cplace *to) {
   bool owes = from->kind == CCN__PARTIAL || from->kind == CCN__LOCAL;
-  if (owes && to->kind == CCN__REPLICATED) return "reduce it in a program first: `allreduce(sum, x)`, or declare the parameter `local`";
-  if (owes && to->kind == CCN__SLICED) return "reduce and cut it in a program first: `reducescatter(sum, x, dim: ...)`";
-  if (to->kind == CCN__LOCAL) return "make it local in a program first: `local(x)`, or declare the parameter without `local`";
-  if (from->kind == CCN__SLICED && to->kind == CCN__SLICED) return "change its cut in a program first: `alltoall(x, from: ..., to: ...)`";
+  if (owes && to->kind == CCN__REPLICATED)
+    return "reduce it in a program first: `allreduce(sum, x)`, or declare the parameter `local`";
+  if (owes && to->kind == CCN__SLICED)
+    return "reduce and cut it in a program first: `reducescatter(sum, x, dim: ...)`";
+  if (to->kind == CCN__LOCAL)
+    return "make it local in a program first: `local(x)`, or declare the parameter without `local`";
+  if (from->kind == CCN__SLICED && to->kind == CCN__SLICED)
+    return "change its cut in a program first: `alltoall(x, from: ..., to: ...)`";
   return "declare the parameter with the placement that the argument has";
 }
 
@@ -187,15 +225,20 @@ static void convert(ccn__invoke *v, ccn__actual *a, const ccn__type *want) {
     int64_t unit = 1;
     if (want->place[k].unit) {
       const char *why = ccn__dim_eval(want->place[k].unit, v->sym, &unit);
-      if (why || unit < 1) ccn__rt_raise(v->rt, bad(v, a, 310, "here", TEXT("the unit of the cut of parameter `%s` %s", a->name, why ? why : "is not positive")));
+      if (why || unit < 1)
+        ccn__rt_raise(v->rt, bad(v, a, 310, "here",
+                                 TEXT("the unit of the cut of parameter `%s` %s", a->name,
+                                      why ? why : "is not positive")));
     }
     place[k] = ccn__concrete(&want->place[k], unit);
     const ccn__cplace *from = &t->place[k];
-    bool moves = (from->kind == CCN__REPLICATED || from->kind == CCN__SLICED) && (place[k].kind == CCN__REPLICATED || place[k].kind == CCN__SLICED);
+    bool moves = (from->kind == CCN__REPLICATED || from->kind == CCN__SLICED) &&
+                 (place[k].kind == CCN__REPLICATED || place[k].kind == CCN__SLICED);
     if (from->kind == CCN__SLICED && place[k].kind == CCN__SLICED) moves = false;
     if (moves || ccn__cplace_equal(from, &place[k])) continue;
     ccn__diag *d = bad(v, a, 219, TEXT("this is %s", ccn__tensor_describe(v->rt, t)),
-                       TEXT("the argument for `%s` has another placement over `%s` than declared", a->name, v->rt->mesh.name[k]));
+                       TEXT("the argument for `%s` has another placement over `%s` than declared", a->name,
+                            v->rt->mesh.name[k]));
     ccn__hint(v->rt->diags, d, "%s", place_hint(from, &place[k]));
     ccn__rt_raise(v->rt, d);
   }
@@ -222,7 +265,9 @@ static bool overlap(const ccn__actual *x, const ccn__actual *y) {
 static bool twice_in_list(const ccn__actual *x) {
   for (uint32_t i = 0; x->list && i < x->list->n; i++)
     for (uint32_t j = i + 1; j < x->list->n; j++)
-      if (x->list->at[i].kind == CCN__V_TENSOR && x->list->at[j].kind == CCN__V_TENSOR && x->list->at[i].tensor == x->list->at[j].tensor) return true;
+      if (x->list->at[i].kind == CCN__V_TENSOR && x->list->at[j].kind == CCN__V_TENSOR &&
+          x->list->at[i].tensor == x->list->at[j].tensor)
+        return true;
   return false;
 }
 
@@ -231,8 +276,11 @@ static void check_overlap(ccn__invoke *v) {
     if (v->g->params.at[i].update == CCN__NO_ID) continue;
     for (uint32_t j = 0; j < v->nactual; j++) {
       if (i == j ? !twice_in_list(&v->actual[i]) : !overlap(&v->actual[i], &v->actual[j])) continue;
-      ccn__diag *d = ccn__error(v->rt->diags, 225, v->call, "the same tensor twice", "the tensor for `%s`, which `%s` updates, is also passed for `%s`", v->actual[i].name, v->name, v->actual[j].name);
-      ccn__note(v->rt->diags, d, v->g->nodes.at[v->g->params.at[i].update].span, "the update of `%s`", v->actual[i].name);
+      ccn__diag *d = ccn__error(v->rt->diags, 225, v->call, "the same tensor twice",
+                                "the tensor for `%s`, which `%s` updates, is also passed for `%s`",
+                                v->actual[i].name, v->name, v->actual[j].name);
+      ccn__note(v->rt->diags, d, v->g->nodes.at[v->g->params.at[i].update].span, "the update of `%s`",
+                v->actual[i].name);
       ccn__hint(v->rt->diags, d, "pass a copy: `copy(p)`");
       ccn__rt_raise(v->rt, d);
     }
@@ -246,7 +294,8 @@ static bool same_members(const ccn__members *x, const ccn__members *y) {
   bool scalars = true, equal = true; /* of one of them: then only K counts */
   for (uint32_t i = 0; i < x->k; i++) {
     scalars &= x->at[i].rank == 0 || y->at[i].rank == 0;
-    equal &= x->at[i].rank == y->at[i].rank && memcmp(x->at[i].dim, y->at[i].dim, x->at[i].rank * sizeof(int64_t)) == 0;
+    equal &= x->at[i].rank == y->at[i].rank &&
+             memcmp(x->at[i].dim, y->at[i].dim, x->at[i].rank * sizeof(int64_t)) == 0;
   }
   return equal || scalars;
 }
@@ -255,15 +304,25 @@ static const char *broken(ccn__invoke *v, const ccn__constraint *c) {
   int64_t x = 0, y = 0;
   const char *why = NULL;
   if (c->kind == CCN__NEED_BUNDLES)
-    return same_members(v->bundle[c->bx], v->bundle[c->by]) ? NULL : "the bundles that meet here have different tensors";
+    return same_members(v->bundle[c->bx], v->bundle[c->by])
+             ? NULL
+             : "the bundles that meet here have different tensors";
   why = ccn__dim_eval(c->x, v->sym, &x);
   if (!why && c->y) why = ccn__dim_eval(c->y, v->sym, &y);
   if (why) return TEXT("an extent %s", why);
   switch (c->kind) {
-  case CCN__NEED_EQUAL: return x == y ? NULL : TEXT("two extents that must be equal are %lld and %lld", (long long)x, (long long)y);
-  case CCN__NEED_LESS_EQ: return x >= 0 && x <= y ? NULL : TEXT("the index %lld is outside 0 .. %lld", (long long)x, (long long)y);
-  case CCN__NEED_LESS: return x >= 0 && x < y ? NULL : TEXT("the index %lld is outside an extent of %lld", (long long)x, (long long)y);
-  case CCN__NEED_MULTIPLE: return y && x % y == 0 ? NULL : TEXT("the extent %lld is not a multiple of %lld ranks", (long long)x, (long long)y);
+  case CCN__NEED_EQUAL:
+    return x == y ? NULL
+                  : TEXT("two extents that must be equal are %lld and %lld", (long long)x, (long long)y);
+  case CCN__NEED_LESS_EQ:
+    return x >= 0 && x <= y ? NULL : TEXT("the index %lld is outside 0 .. %lld", (long long)x, (long long)y);
+  case CCN__NEED_LESS:
+    return x >= 0 && x < y ? NULL
+                           : TEXT("the index %lld is outside an extent of %lld", (long long)x, (long long)y);
+  case CCN__NEED_MULTIPLE:
+    return y && x % y == 0
+             ? NULL
+             : TEXT("the extent %lld is not a multiple of %lld ranks", (long long)x, (long long)y);
   default: return NULL;
   }
 }

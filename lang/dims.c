@@ -101,8 +101,12 @@ static const ccn__dim *combine(ccn__arena *a, const ccn__dim *x, const ccn__dim 
   return finish(&t, den);
 }
 
-const ccn__dim *ccn__dim_add(ccn__arena *a, const ccn__dim *x, const ccn__dim *y) { return combine(a, x, y, 1); }
-const ccn__dim *ccn__dim_sub(ccn__arena *a, const ccn__dim *x, const ccn__dim *y) { return combine(a, x, y, -1); }
+const ccn__dim *ccn__dim_add(ccn__arena *a, const ccn__dim *x, const ccn__dim *y) {
+  return combine(a, x, y, 1);
+}
+const ccn__dim *ccn__dim_sub(ccn__arena *a, const ccn__dim *x, const ccn__dim *y) {
+  return combine(a, x, y, -1);
+}
 
 static bool monomial_mul(ccn__arena *a, const ccn__monomial *x, const ccn__monomial *y, ccn__monomial *out) {
   uint32_t n = x->degree + y->degree, i = 0, j = 0;
@@ -214,7 +218,8 @@ const char *ccn__dim_eval(const ccn__dim *x, const int64_t *value, int64_t *out)
   return NULL;
 }
 
-const ccn__dim *ccn__dim_substitute(ccn__arena *a, const ccn__dim *x, const ccn__dim *const *by, uint32_t nby) {
+const ccn__dim *ccn__dim_substitute(ccn__arena *a, const ccn__dim *x, const ccn__dim *const *by,
+                                    uint32_t nby) {
   const ccn__dim *sum = ccn__dim_const(a, 0);
   for (uint32_t i = 0; sum && i < x->n; i++) {
     const ccn__dim *p = ccn__dim_const(a, x->term[i].coef);
@@ -227,7 +232,8 @@ const ccn__dim *ccn__dim_substitute(ccn__arena *a, const ccn__dim *x, const ccn_
   return sum ? ccn__dim_div(a, sum, ccn__dim_const(a, x->den)) : NULL;
 }
 
-void ccn__dim_print(const ccn__dim *x, const char *(*name)(void *user, uint32_t sym), void *user, ccn__text *out) {
+void ccn__dim_print(const ccn__dim *x, const char *(*name)(void *user, uint32_t sym), void *user,
+                    ccn__text *out) {
   bool parens = x->den != 1 && x->n > 1;
   if (x->n == 0) ccn__text_puts(out, "0");
   if (parens) ccn__text_putc(out, '(');

@@ -7,10 +7,12 @@
 #include "infer.h"
 
 bool ccn__infer_fail(ccn__type_error *err, uint16_t code, int axis, int x, int y, const char *text) {
-  *err = (ccn__type_error){.code = code, .axis = (int8_t)axis, .x = (int8_t)x, .y = (int8_t)y, .xdim = -1, .ydim = -1, .text = text};
+  *err = (ccn__type_error){
+    .code = code, .axis = (int8_t)axis, .x = (int8_t)x, .y = (int8_t)y, .xdim = -1, .ydim = -1, .text = text};
   return false;
 }
-#define FAIL(code, axis, x, y, text) return ccn__infer_fail(err, (code), (int)(axis), (int)(x), (int)(y), (text))
+#define FAIL(code, axis, x, y, text) \
+  return ccn__infer_fail(err, (code), (int)(axis), (int)(x), (int)(y), (text))
 
 /* ---- labels ---------------------------------------------------------------------------------------------------- */
 
@@ -74,10 +76,11 @@ static bool listed(ccn__attrs attrs, ccn__attr_key key, int64_t v) {
 
 /* x[a:b] takes dim d whole. */
 static bool taken_whole(const ccn__infer_in *q, uint32_t d) {
-  const ccn__attr *start = ccn__attr_find(q->attrs, CCN__A_START), *count = ccn__attr_find(q->attrs, CCN__A_COUNT);
+  const ccn__attr *start = ccn__attr_find(q->attrs, CCN__A_START),
+                  *count = ccn__attr_find(q->attrs, CCN__A_COUNT);
   const ccn__attr *drop = ccn__attr_find(q->attrs, CCN__A_DROP);
-  return start && count && ccn__dim_is(start->dims[d], 0) && ccn__dim_equal(count->dims[d], q->in[0]->dim[d]) &&
-         !(drop && drop->ints[d]);
+  return start && count && ccn__dim_is(start->dims[d], 0) &&
+         ccn__dim_equal(count->dims[d], q->in[0]->dim[d]) && !(drop && drop->ints[d]);
 }
 
 /* Gives dim d of operand i the label (letter, k); extents that meet must be equal. */
@@ -105,19 +108,23 @@ static bool give(const ccn__infer_in *q, labels *l, int i, uint32_t d, token t, 
     a->dim = (int8_t)d;
     return true;
   }
-  if (concat_dim || (t.group == '*' && ccn__dim_is(x->dim[d], 1)) || x->bundle || q->in[a->operand]->bundle) return true;
+  if (concat_dim || (t.group == '*' && ccn__dim_is(x->dim[d], 1)) || x->bundle || q->in[a->operand]->bundle)
+    return true;
   if (ccn__dim_equal(a->extent, x->dim[d])) return true;
-  *err = (ccn__type_error){.code = 305, .axis = -1, .x = a->operand, .y = (int8_t)i, .xdim = a->dim, .ydim = (int8_t)d};
+  *err = (ccn__type_error){
+    .code = 305, .axis = -1, .x = a->operand, .y = (int8_t)i, .xdim = a->dim, .ydim = (int8_t)d};
   return false;
 }
 
-static bool label_operand(const ccn__infer_in *q, labels *l, int i, const token *t, int n, ccn__type_error *err) {
+static bool label_operand(const ccn__infer_in *q, labels *l, int i, const token *t, int n,
+                          ccn__type_error *err) {
   const ccn__type *x = q->in[i];
   int single = 0, groups = 0;
   for (int j = 0; j < n; j++) t[j].group ? groups++ : single++;
   int rest = (int)x->rank - single;
   if (rest < 0 || (!groups && rest)) FAIL(305, -1, i, -1, "it has the wrong number of dims");
-  int first = groups == 2 ? (int)ccn__attr_int(q->attrs, CCN__A_DIM, 0) : rest; /* take: dims before the named one */
+  int first =
+    groups == 2 ? (int)ccn__attr_int(q->attrs, CCN__A_DIM, 0) : rest; /* take: dims before the named one */
   if (groups == 2 && (first < 0 || first >= (int)x->rank)) FAIL(309, -1, i, -1, "it has no such dim");
   uint32_t d = 0;
   for (int j = 0, seen = 0; j < n; j++) {
@@ -146,7 +153,8 @@ static void mark_broadcast(const ccn__infer_in *q, labels *l, bool tensors) {
 
 /* ---- the result's shape -------------------------------------------------------------------------------------------- */
 
-static bool add_result(const ccn__infer_in *q, labels *l, ccn__type *out, int id, const ccn__dim *extent, ccn__type_error *err) {
+static bool add_result(const ccn__infer_in *q, labels *l, ccn__type *out, int id, const ccn__dim *extent,
+                       ccn__type_error *err) {
   if (out->rank == CCN__MAX_RANK) FAIL(208, -1, -1, -1, "the result has more than 8 dims");
   (void)q;
   l->result[out->rank] = (int8_t)id;
@@ -156,7 +164,8 @@ static bool add_result(const ccn__infer_in *q, labels *l, ccn__type *out, int id
 
 static bool result_group(const ccn__infer_in *q, labels *l, ccn__type *out, token t, ccn__type_error *err) {
   const ccn__type *x = q->in[q->nin ? 0 : 0];
-  const ccn__attr *count = ccn__attr_find(q->attrs, CCN__A_COUNT), *drop = ccn__attr_find(q->attrs, CCN__A_DROP);
+  const ccn__attr *count = ccn__attr_find(q->attrs, CCN__A_COUNT),
+                  *drop = ccn__attr_find(q->attrs, CCN__A_DROP);
   bool keep = ccn__attr_int(q->attrs, CCN__A_KEEP, 0) != 0;
   switch (t.group) {
   case '*': { /* k counts from the right; the widest operand has the largest */
@@ -182,7 +191,9 @@ static bool result_group(const ccn__infer_in *q, labels *l, ccn__type *out, toke
       int id = l->of[0][d];
       bool reduced = id >= 0 && l->at[id].reduced;
       if (reduced && !keep) continue;
-      if (!add_result(q, l, out, reduced ? BROADCAST : id, reduced ? ccn__dim_const(q->g->arena, 1) : x->dim[d], err)) return false;
+      if (!add_result(q, l, out, reduced ? BROADCAST : id,
+                      reduced ? ccn__dim_const(q->g->arena, 1) : x->dim[d], err))
+        return false;
     }
     return true;
   case '~': {
@@ -215,7 +226,8 @@ static bool result_group(const ccn__infer_in *q, labels *l, ccn__type *out, toke
   }
 }
 
-static bool result_shape(const ccn__infer_in *q, labels *l, const token *t, int n, ccn__type *out, ccn__type_error *err) {
+static bool result_shape(const ccn__infer_in *q, labels *l, const token *t, int n, ccn__type *out,
+                         ccn__type_error *err) {
   for (int j = 0; j < n; j++) {
     if (t[j].group) {
       if (!result_group(q, l, out, t[j], err)) return false;
@@ -246,7 +258,8 @@ static bool fits_class(ccn__op_dtypes c, ccn__dtype t) {
 
 /* Which operands carry data of the op's dtype: idx of take and scatter_add, cond of where, step do not. */
 static bool carries(ccn__op op, uint32_t i, ccn__dtype *fixed_class) {
-  bool idx = (op == CCN__OP_TAKE && i == 1) || (op == CCN__OP_SCATTER_ADD && i == 0) || (op == CCN__OP_DROPOUT && i == 1) ||
+  bool idx = (op == CCN__OP_TAKE && i == 1) || (op == CCN__OP_SCATTER_ADD && i == 0) ||
+             (op == CCN__OP_DROPOUT && i == 1) ||
              (i == 0 && ccn__op_table[op].kind == CCN__KIND_RANDOM && op != CCN__OP_DROPOUT);
   bool cond = op == CCN__OP_WHERE && i == 0;
   *fixed_class = idx ? CCN__I32 : CCN__BOOL;
@@ -272,7 +285,9 @@ static bool dtypes(const ccn__infer_in *q, ccn__type *out, ccn__type_error *err)
       FAIL(q->op == CCN__OP_DIV && ccn__dtype_is_int(t) ? 103 : 104, -1, first, -1, NULL);
   }
   bool own = info->result == CCN__RES_OWN && q->op != CCN__OP_WHERE;
-  out->dtype = own ? (q->want ? q->want->dtype : 0) : info->result == CCN__RES_BOOL ? CCN__BOOL : q->in[first]->dtype;
+  out->dtype = own                             ? (q->want ? q->want->dtype : 0)
+               : info->result == CCN__RES_BOOL ? CCN__BOOL
+                                               : q->in[first]->dtype;
   return true;
 }
 
@@ -283,7 +298,9 @@ static uint8_t owes(const ccn__infer_in *q, uint32_t i, uint32_t a) {
   return p->kind == CCN__PARTIAL ? p->op : 0;
 }
 
-static bool whole(const ccn__infer_in *q, uint32_t i, uint32_t a) { return q->in[i]->place[a].kind == CCN__REPLICATED; }
+static bool whole(const ccn__infer_in *q, uint32_t i, uint32_t a) {
+  return q->in[i]->place[a].kind == CCN__REPLICATED;
+}
 
 /* All operands from `from` on owe `op` (0: the same one, whichever). */
 static bool all_owe(const ccn__infer_in *q, uint32_t a, uint32_t from, uint8_t op) {
@@ -312,10 +329,11 @@ static bool sum_max_min(uint8_t op) { return op == CCN__RED_SUM || op == CCN__RE
 static bool widens(uint8_t op, ccn__dtype from, ccn__dtype to) {
   if (ccn__dtype_widens(from, to) || (op != CCN__RED_SUM && from == to)) return true;
   if (op == CCN__RED_SUM || ccn__dtype_is_float(from)) return false;
-  static const uint8_t digits[CCN__DTYPE_COUNT] = {[CCN__F64] = 53, [CCN__F32] = 24, [CCN__F16] = 11, [CCN__BF16] = 8,
-                                                   [CCN__I64] = 63, [CCN__I32] = 31, [CCN__I16] = 15, [CCN__I8] = 7,
-                                                   [CCN__U8] = 8,   [CCN__BOOL] = 1};
-  return digits[to] >= digits[from] && !(ccn__dtype_class(to) == CCN__CLASS_U && ccn__dtype_class(from) == CCN__CLASS_I);
+  static const uint8_t digits[CCN__DTYPE_COUNT] = {
+    [CCN__F64] = 53, [CCN__F32] = 24, [CCN__F16] = 11, [CCN__BF16] = 8, [CCN__I64] = 63,
+    [CCN__I32] = 31, [CCN__I16] = 15, [CCN__I8] = 7,   [CCN__U8] = 8,   [CCN__BOOL] = 1};
+  return digits[to] >= digits[from] &&
+         !(ccn__dtype_class(to) == CCN__CLASS_U && ccn__dtype_class(from) == CCN__CLASS_I);
 }
 
 /* Whether what the operands owe over axis a passes through the op. */
@@ -331,7 +349,8 @@ static bool passes(const ccn__infer_in *q, uint32_t a) {
   case CCN__PRULE_MAXIMUM: return all_owe(q, a, 0, CCN__RED_MAX) || one_owes(q, a, -1, CCN__RED_MAX);
   case CCN__PRULE_MINIMUM: return all_owe(q, a, 0, CCN__RED_MIN) || one_owes(q, a, -1, CCN__RED_MIN);
   case CCN__PRULE_SELECT: return whole(q, 0, a) && all_owe(q, a, 1, 0) && sum_max_min(op);
-  case CCN__PRULE_WIDENING: return sum_max_min(op) && q->want && widens(op, (ccn__dtype)q->in[0]->dtype, (ccn__dtype)q->want->dtype);
+  case CCN__PRULE_WIDENING:
+    return sum_max_min(op) && q->want && widens(op, (ccn__dtype)q->in[0]->dtype, (ccn__dtype)q->want->dtype);
   case CCN__PRULE_REDUCE: return op == ccn__op_redop(q->op);
   case CCN__PRULE_SHAPE:
   case CCN__PRULE_CONCAT: return all_owe(q, a, 0, 0);
@@ -368,7 +387,8 @@ static bool axis_at(const ccn__infer_in *q, uint32_t a, ccn__place *out, bool *d
   return true;
 }
 
-static bool axis_local(const ccn__infer_in *q, uint32_t a, ccn__place *out, bool *done, ccn__type_error *err) {
+static bool axis_local(const ccn__infer_in *q, uint32_t a, ccn__place *out, bool *done,
+                       ccn__type_error *err) {
   int local = -1, sliced = -1;
   for (uint32_t i = 0; i < q->nin; i++) {
     if (q->in[i]->place[a].kind == CCN__LOCAL && local < 0) local = (int)i;
@@ -386,11 +406,13 @@ static int dim_with_label(const labels *l, const ccn__type *x, uint32_t i, int i
   return -1;
 }
 
-static bool axis_sliced(const ccn__infer_in *q, const labels *l, uint32_t a, ccn__place *out, ccn__type_error *err) {
+static bool axis_sliced(const ccn__infer_in *q, const labels *l, uint32_t a, ccn__place *out,
+                        ccn__type_error *err) {
   int first = -1, id = 0;
   for (uint32_t i = 0; i < q->nin; i++) {
     const ccn__place *p = &q->in[i]->place[a];
-    if (p->kind == CCN__SLICED && l->of[i][p->dim] == BROADCAST) FAIL(202, a, i, q->nin > 1 ? (i == 0) : -1, NULL);
+    if (p->kind == CCN__SLICED && l->of[i][p->dim] == BROADCAST)
+      FAIL(202, a, i, q->nin > 1 ? (i == 0) : -1, NULL);
   }
   for (uint32_t i = 0; i < q->nin; i++) {
     const ccn__place *p = &q->in[i]->place[a];
@@ -402,7 +424,8 @@ static bool axis_sliced(const ccn__infer_in *q, const labels *l, uint32_t a, ccn
     }
     ccn__place same = *p;
     same.dim = q->in[first]->place[a].dim;
-    if (l->of[i][p->dim] != id || !ccn__place_equal(&same, &q->in[first]->place[a])) FAIL(201, a, first, i, NULL);
+    if (l->of[i][p->dim] != id || !ccn__place_equal(&same, &q->in[first]->place[a]))
+      FAIL(201, a, first, i, NULL);
   }
   if (first < 0) return true; /* all replicated */
   if (l->at[id].bang) FAIL(204, a, first, -1, NULL);
@@ -462,7 +485,8 @@ static bool placements(const ccn__infer_in *q, const labels *l, ccn__type *out, 
 /* ---- bundles --------------------------------------------------------------------------------------------------------------- */
 
 /* *out_bundle: the operand whose bundle the result is, or -1. */
-static bool bundles(const ccn__infer_in *q, int *out_bundle, bool *out_tensors, ccn__type *out, ccn__type_error *err) {
+static bool bundles(const ccn__infer_in *q, int *out_bundle, bool *out_tensors, ccn__type *out,
+                    ccn__type_error *err) {
   int bundle = -1;
   *out_bundle = -1;
   for (uint32_t i = 0; i < q->nin; i++)
@@ -528,7 +552,8 @@ static bool reshape_axis(const ccn__infer_in *q, uint32_t a, ccn__type *out, ccn
   const ccn__dim *before = product(arena, x, p->dim);
   int best = -1;
   const ccn__dim *unit = NULL;
-  for (int pass = 0; pass < 3 && best < 0; pass++) /* extent D and the same dim; extent D; the first that fits */
+  for (int pass = 0; pass < 3 && best < 0;
+       pass++) /* extent D and the same dim; extent D; the first that fits */
     for (uint32_t e = 0; e < out->rank && best < 0; e++) {
       const ccn__dim *b = product(arena, out, e);
       if (!b || !before || !ccn__dim_equal(b, before)) continue;
@@ -572,7 +597,8 @@ static bool infer_enter(const ccn__infer_in *q, ccn__type *out, ccn__type_error 
   *out = *q->in[0];
   if (a >= out->naxes) FAIL(311, -1, 0, -1, NULL);
   const ccn__place *p = &out->place[a];
-  bool fine = p->kind == CCN__REPLICATED || p->kind == CCN__LOCAL || (p->kind == CCN__AT && p->coord == coord);
+  bool fine =
+    p->kind == CCN__REPLICATED || p->kind == CCN__LOCAL || (p->kind == CCN__AT && p->coord == coord);
   if (!fine) FAIL(206, a, 0, -1, NULL);
   out->place[a] = (ccn__place){.kind = CCN__AT, .coord = coord};
   return true;
@@ -622,7 +648,8 @@ bool ccn__infer(const ccn__infer_in *q, ccn__type *out, ccn__type_error *err) {
   memset(err, 0, sizeof *err);
   out->naxes = (uint8_t)q->g->mesh.naxes;
   if (info->sig[0] == '=') return own_row(q, out, err);
-  if (info->kind == CCN__KIND_MAKER || q->nin == 0 || (info->kind == CCN__KIND_RANDOM && q->op != CCN__OP_DROPOUT)) {
+  if (info->kind == CCN__KIND_MAKER || q->nin == 0 ||
+      (info->kind == CCN__KIND_RANDOM && q->op != CCN__OP_DROPOUT)) {
     if (!q->want) FAIL(305, -1, -1, -1, "the result's type is missing");
     *out = *q->want;
     return true;

@@ -16,7 +16,8 @@ static ccn__place sliced(int64_t dim, const ccn__dim *unit) {
 
 /* The axis's own row: from the placement over it to the new one. */
 static bool row(const ccn__infer_in *q, uint32_t a, ccn__place *p, ccn__type_error *err) {
-  const ccn__attr *unit_attr = ccn__attr_find(q->attrs, CCN__A_UNIT), *fill = ccn__attr_find(q->attrs, CCN__A_FILL);
+  const ccn__attr *unit_attr = ccn__attr_find(q->attrs, CCN__A_UNIT),
+                  *fill = ccn__attr_find(q->attrs, CCN__A_FILL);
   const ccn__dim *unit = unit_attr ? unit_attr->dim : NULL;
   ccn__redop op = (ccn__redop)ccn__attr_int(q->attrs, CCN__A_RED, 0);
   int64_t dim = ccn__attr_int(q->attrs, CCN__A_DIM, 0), root = ccn__attr_int(q->attrs, CCN__A_ROOT, 0);
@@ -51,12 +52,14 @@ static bool row(const ccn__infer_in *q, uint32_t a, ccn__place *p, ccn__type_err
     *p = (ccn__place){.kind = CCN__REPLICATED};
     return true;
   case CCN__OP_SCATTER:
-    if (p->kind != CCN__AT || p->coord != root) FAIL(206, a, "a scatter needs a value that exists at its root only");
+    if (p->kind != CCN__AT || p->coord != root)
+      FAIL(206, a, "a scatter needs a value that exists at its root only");
     *p = sliced(dim, unit);
     return true;
   case CCN__OP_SHIFT: {
     if (p->kind == CCN__REPLICATED) FAIL(215, a, "it is the same everywhere: nothing would move");
-    if (p->kind == CCN__SLICED || p->kind == CCN__PARTIAL) FAIL(216, a, "a sliced or owed value cannot be shifted over its own axis");
+    if (p->kind == CCN__SLICED || p->kind == CCN__PARTIAL)
+      FAIL(216, a, "a sliced or owed value cannot be shifted over its own axis");
     if (p->kind != CCN__AT) return true;
     int64_t to = p->coord + ccn__attr_int(q->attrs, CCN__A_BY, 0);
     if (fill && (to < 0 || (n && to >= n))) FAIL(215, a, "it would leave the open end");
@@ -66,7 +69,8 @@ static bool row(const ccn__infer_in *q, uint32_t a, ccn__place *p, ccn__type_err
   }
   case CCN__OP_PERMUTE: {
     if (p->kind == CCN__REPLICATED) FAIL(215, a, "it is the same everywhere: nothing would move");
-    if (p->kind == CCN__SLICED || p->kind == CCN__PARTIAL) FAIL(216, a, "a sliced or owed value cannot be permuted over its own axis");
+    if (p->kind == CCN__SLICED || p->kind == CCN__PARTIAL)
+      FAIL(216, a, "a sliced or owed value cannot be permuted over its own axis");
     if (p->kind != CCN__AT) return true;
     const ccn__attr *pairs = ccn__attr_find(q->attrs, CCN__A_PAIRS);
     for (int i = 0; pairs && i + 1 < pairs->n; i += 2)
@@ -124,7 +128,8 @@ static bool cut_order(const ccn__infer_in *q, const ccn__type *out, uint64_t ove
     const ccn__place *from = &x->place[a], *to = &out->place[a];
     int b = -1;
     if (from->kind == CCN__SLICED && !ccn__place_equal(from, to)) b = ccn__later_cut(x, a, from->dim, over);
-    if (b < 0 && to->kind == CCN__SLICED && !ccn__place_equal(from, to)) b = ccn__later_cut(x, a, to->dim, over);
+    if (b < 0 && to->kind == CCN__SLICED && !ccn__place_equal(from, to))
+      b = ccn__later_cut(x, a, to->dim, over);
     if (b < 0 && q->op == CCN__OP_ALLTOALL && !ccn__attr_find(q->attrs, CCN__A_FROM)) {
       uint64_t d = (uint64_t)ccn__attr_int(q->attrs, CCN__A_DIM, 0);
       for (uint32_t c = 0; c < x->naxes; c++)
@@ -149,14 +154,18 @@ static bool attributes(const ccn__infer_in *q, uint64_t over, ccn__type_error *e
   if (cuts && x->rank == 0) FAIL(309, -1, "a scalar has no dim to cut");
   if ((op == CCN__RED_SUM || op == CCN__RED_PROD) && x->dtype == CCN__BOOL)
     FAIL(104, -1, "bool has no sum; use max for any, min for all");
-  if (op == CCN__RED_AVG && !ccn__dtype_is_float(x->dtype)) FAIL(104, -1, "only floats have an average; cast first");
-  const ccn__attr *root = ccn__attr_find(q->attrs, CCN__A_ROOT), *pairs = ccn__attr_find(q->attrs, CCN__A_PAIRS);
+  if (op == CCN__RED_AVG && !ccn__dtype_is_float(x->dtype))
+    FAIL(104, -1, "only floats have an average; cast first");
+  const ccn__attr *root = ccn__attr_find(q->attrs, CCN__A_ROOT),
+                  *pairs = ccn__attr_find(q->attrs, CCN__A_PAIRS);
   for (uint32_t a = 0; a < x->naxes; a++) {
     int32_t n = q->g->mesh.size[a];
     if (!(over >> a & 1)) continue;
-    if (root && (root->i < 0 || (n && root->i >= n))) FAIL(308, a, "the root is not a coordinate of the axis");
+    if (root && (root->i < 0 || (n && root->i >= n)))
+      FAIL(308, a, "the root is not a coordinate of the axis");
     for (int i = 0; pairs && i < pairs->n; i++)
-      if (pairs->ints[i] < 0 || (n && pairs->ints[i] >= n)) FAIL(308, a, "a pair names no coordinate of the axis");
+      if (pairs->ints[i] < 0 || (n && pairs->ints[i] >= n))
+        FAIL(308, a, "a pair names no coordinate of the axis");
   }
   return true;
 }
@@ -168,7 +177,8 @@ static bool permutation(const ccn__infer_in *q, uint64_t over, ccn__type_error *
   for (int i = 0; i < pairs->n; i += 2)
     for (int j = i + 2; j < pairs->n; j += 2) {
       if (pairs->ints[i + 1] == pairs->ints[j + 1]) FAIL(215, -1, "a target is named twice");
-      if (!ccn__attr_find(q->attrs, CCN__A_FILL) && pairs->ints[i] == pairs->ints[j]) FAIL(215, -1, "a source is named twice, without fill");
+      if (!ccn__attr_find(q->attrs, CCN__A_FILL) && pairs->ints[i] == pairs->ints[j])
+        FAIL(215, -1, "a source is named twice, without fill");
     }
   for (uint32_t a = 0; a < q->in[0]->naxes; a++) {
     int32_t n = q->g->mesh.size[a];

@@ -45,7 +45,8 @@ void ccn__bind(ccn__lower *l, ccn__name name, ccn__bv v) {
   v = settle(l, v);
   ccn__op op;
   if (l->check && !l->frame->outer && ccn__op_find(name, &op)) {
-    ccn__diag *d = ccn__warning(l->ds, 808, v.span, "shadows the op", "`%s` is also an op; from here on it means this value", name);
+    ccn__diag *d = ccn__warning(l->ds, 808, v.span, "shadows the op",
+                                "`%s` is also an op; from here on it means this value", name);
     (void)d;
   }
   if (v.kind == CCN__B_NODE) {
@@ -64,9 +65,11 @@ static void bind_pattern(ccn__lower *l, const ccn__ast *pattern, ccn__bv v) {
   bool listy = v.kind == CCN__B_TUPLE || v.kind == CCN__B_LIST;
   if (v.kind != CCN__B_ERROR && (pattern->kind != CCN__AST_TUPLE || !listy || v.list.n != pattern->list.n)) {
     if (pattern->kind != CCN__AST_TUPLE || !listy)
-      ccn__lower_error(l, 800, pattern->span, "cannot take this apart", "a %s is needed here", pattern->kind == CCN__AST_TUPLE ? "tuple" : "name");
+      ccn__lower_error(l, 800, pattern->span, "cannot take this apart", "a %s is needed here",
+                       pattern->kind == CCN__AST_TUPLE ? "tuple" : "name");
     else
-      ccn__lower_error(l, 800, pattern->span, "wrong number of names", "%u names for %u values", pattern->list.n, v.list.n);
+      ccn__lower_error(l, 800, pattern->span, "wrong number of names", "%u names for %u values",
+                       pattern->list.n, v.list.n);
     v = CCN__B_FAIL;
   }
   if (pattern->kind != CCN__AST_TUPLE) return;
@@ -81,7 +84,8 @@ static void statement(ccn__lower *l, const ccn__ast *s);
 static void assign(ccn__lower *l, const ccn__ast *s) {
   if (s->a->kind != CCN__AST_NAME && s->a->kind != CCN__AST_TUPLE) {
     if (s->a->kind != CCN__AST_ERROR)
-      ccn__lower_error(l, 10, s->a->span, "not a name", "elements cannot be assigned in a program: values are never changed");
+      ccn__lower_error(l, 10, s->a->span, "not a name",
+                       "elements cannot be assigned in a program: values are never changed");
     return;
   }
   ccn__ast *value = s->b;
@@ -143,10 +147,11 @@ static void abstract_loop(ccn__lower *l, const ccn__ast *s, ccn__bv list, bool o
     while (old.shadowed > before) old = l->frame->names.at[old.shadowed - 1];
     if (!old.shadowed) continue;
     old = l->frame->names.at[old.shadowed - 1];
-    if ( old.value.kind != CCN__B_NODE || now.value.kind != CCN__B_NODE) continue;
+    if (old.value.kind != CCN__B_NODE || now.value.kind != CCN__B_NODE) continue;
     const ccn__type *a = l->g->nodes.at[old.value.node].type, *b = l->g->nodes.at[now.value.node].type;
     if (ccn__type_equal(a, b)) continue;
-    ccn__diag *d = ccn__lower_error(l, 813, now.value.span, "changes its type here", "`%s` is carried around the loop and must keep its type: %s becomes %s",
+    ccn__diag *d = ccn__lower_error(l, 813, now.value.span, "changes its type here",
+                                    "`%s` is carried around the loop and must keep its type: %s becomes %s",
                                     now.name, ccn__type_text(l->g, a), ccn__type_text(l->g, b));
     ccn__note(l->ds, d, old.value.span, "its type before the loop");
     return;
@@ -162,12 +167,15 @@ static void for_statement(ccn__lower *l, const ccn__ast *s) {
     const char *e = ccn__lit_eval(v.list.at[0].lit, NULL, &a);
     if (!e) e = ccn__lit_eval(v.list.at[1].lit, NULL, &b);
     if (e || a.is_float || b.is_float) {
-      ccn__lower_error(l, 805, s->b->span, "not a range of whole numbers", "a loop in a program needs whole numbers known when it is compiled");
+      ccn__lower_error(l, 805, s->b->span, "not a range of whole numbers",
+                       "a loop in a program needs whole numbers known when it is compiled");
       return;
     }
     if (a.unknown || b.unknown) b.i = a.i + 1;
     if (b.i > a.i && (uint64_t)b.i - (uint64_t)a.i > MAX_ITERATIONS) {
-      ccn__lower_error(l, 608, s->b->span, "too long to unroll", "a loop in a program is unrolled, and this one has more than %d turns", MAX_ITERATIONS);
+      ccn__lower_error(l, 608, s->b->span, "too long to unroll",
+                       "a loop in a program is unrolled, and this one has more than %d turns",
+                       MAX_ITERATIONS);
       return;
     }
     uint32_t errors = l->ds->errors;
@@ -183,7 +191,9 @@ static void for_statement(ccn__lower *l, const ccn__ast *s) {
     return;
   }
   if (v.kind != CCN__B_LIST && v.kind != CCN__B_TUPLE) {
-    ccn__diag *d = ccn__lower_error(l, v.kind == CCN__B_NODE ? 803 : 805, s->b->span, "cannot be gone through", "a loop in a program goes through a range or a list");
+    ccn__diag *d =
+      ccn__lower_error(l, v.kind == CCN__B_NODE ? 803 : 805, s->b->span, "cannot be gone through",
+                       "a loop in a program goes through a range or a list");
     if (v.kind == CCN__B_NODE) ccn__hint(l->ds, d, "an op works on all elements at once");
     return;
   }
@@ -192,7 +202,8 @@ static void for_statement(ccn__lower *l, const ccn__ast *s) {
     return;
   }
   uint32_t errors = l->ds->errors;
-  for (uint32_t i = 0; i < v.list.n && errors == l->ds->errors; i++) iteration(l, s, v.list.at[i], i, only_call);
+  for (uint32_t i = 0; i < v.list.n && errors == l->ds->errors; i++)
+    iteration(l, s, v.list.at[i], i, only_call);
 }
 
 /* ---- if ---- */
@@ -201,7 +212,8 @@ static void if_statement(ccn__lower *l, const ccn__ast *s) {
   ccn__bv c = ccn__lower_expr(l, s->a);
   if (c.kind == CCN__B_ERROR) return;
   if (c.kind == CCN__B_NODE) {
-    ccn__diag *d = ccn__lower_error(l, 803, s->a->span, "depends on data", "a program cannot branch on the value of a tensor");
+    ccn__diag *d = ccn__lower_error(l, 803, s->a->span, "depends on data",
+                                    "a program cannot branch on the value of a tensor");
     ccn__hint(l->ds, d, "select with `where(condition, x, y)`, which works on every rank alike");
     return;
   }
@@ -245,26 +257,31 @@ static void on_statement(ccn__lower *l, const ccn__ast *s) {
   uint32_t axis;
   int64_t coord;
   if (!ccn__axis_find(l, s->name, &axis)) {
-    ccn__lower_error(l, 311, s->nspan.source ? s->nspan : s->span, "unknown axis", "there is no mesh axis `%s` here", s->name);
+    ccn__lower_error(l, 311, s->nspan.source ? s->nspan : s->span, "unknown axis",
+                     "there is no mesh axis `%s` here", s->name);
     return;
   }
   ccn__bv c = ccn__lower_expr(l, s->a);
   if (c.kind == CCN__B_ERROR || !ccn__lit_i64(l, c, "the coordinate", &coord)) return;
   int32_t n = l->g->mesh.size[axis];
   if (coord < 0 || (n && coord >= n) || coord > INT32_MAX) {
-    ccn__lower_error(l, 308, s->a->span, "no such coordinate", "axis `%s` has no coordinate %lld", s->name, (long long)coord);
+    ccn__lower_error(l, 308, s->a->span, "no such coordinate", "axis `%s` has no coordinate %lld", s->name,
+                     (long long)coord);
     return;
   }
   for (ccn__on_block *o = l->on; o; o = o->outer)
     if (o->axis == axis && o->coord != coord) {
-      ccn__diag *d = ccn__lower_error(l, 206, s->span, "never executed", "this block is inside one for another coordinate of `%s`", s->name);
+      ccn__diag *d = ccn__lower_error(l, 206, s->span, "never executed",
+                                      "this block is inside one for another coordinate of `%s`", s->name);
       ccn__note(l->ds, d, o->span, "the outer block");
       return;
     }
   ccn__attr at[2] = {{.key = CCN__A_AXIS, .i = axis}, {.key = CCN__A_COORD, .i = coord}};
-  ccn__id id = ccn__graph_add(l->g, CCN__OP_ON, NULL, 0, none_type(l), (ccn__attrs){at, 2}, s->span, l->region);
+  ccn__id id =
+    ccn__graph_add(l->g, CCN__OP_ON, NULL, 0, none_type(l), (ccn__attrs){at, 2}, s->span, l->region);
   uint32_t outer = l->region;
-  ccn__on_block block = {.outer = l->on, .axis = axis, .coord = (int32_t)coord, .region = new_region(l, id), .span = s->span};
+  ccn__on_block block = {
+    .outer = l->on, .axis = axis, .coord = (int32_t)coord, .region = new_region(l, id), .span = s->span};
   if (block.span.end > s->b->span.start) block.span.end = s->b->span.start;
   l->region = block.region;
   l->on = &block;
@@ -312,13 +329,15 @@ static void repeat_statement(ccn__lower *l, const ccn__ast *s) {
     name[n++] = candidates[i];
   }
   ccn__attr at = {.key = CCN__A_TIMES, .lit = times.lit};
-  ccn__id id = ccn__graph_add(l->g, CCN__OP_REPEAT, init, n, none_type(l), (ccn__attrs){&at, 1}, s->span, l->region);
+  ccn__id id =
+    ccn__graph_add(l->g, CCN__OP_REPEAT, init, n, none_type(l), (ccn__attrs){&at, 1}, s->span, l->region);
   uint32_t outer = l->region, errors = l->ds->errors, names = l->frame->names.n;
   l->region = new_region(l, id);
   l->repeats++;
   for (uint32_t i = 0; i < n; i++) {
     ccn__attr number = {.key = CCN__A_NUMBER, .i = i};
-    ccn__id c = ccn__graph_add(l->g, CCN__OP_CARRY, NULL, 0, l->g->nodes.at[init[i]].type, (ccn__attrs){&number, 1}, where[i], l->region);
+    ccn__id c = ccn__graph_add(l->g, CCN__OP_CARRY, NULL, 0, l->g->nodes.at[init[i]].type,
+                               (ccn__attrs){&number, 1}, where[i], l->region);
     l->g->nodes.at[c].name = full_name(l, name[i]);
     ccn__scope_push(l->arena, &l->frame->names, name[i], ccn__bv_node(c, where[i]));
   }
@@ -329,7 +348,8 @@ static void repeat_statement(ccn__lower *l, const ccn__ast *s) {
     if (yield[i] == CCN__NO_ID) break;
     const ccn__type *a = l->g->nodes.at[init[i]].type, *b = l->g->nodes.at[yield[i]].type;
     if (ccn__type_equal(a, b)) continue;
-    ccn__diag *d = ccn__lower_error(l, 813, v.span, "changes its type here", "`%s` is carried around the loop and must keep its type: %s becomes %s",
+    ccn__diag *d = ccn__lower_error(l, 813, v.span, "changes its type here",
+                                    "`%s` is carried around the loop and must keep its type: %s becomes %s",
                                     name[i], ccn__type_text(l->g, a), ccn__type_text(l->g, b));
     ccn__note(l->ds, d, where[i], "its type before the loop");
   }
@@ -345,7 +365,8 @@ static void repeat_statement(ccn__lower *l, const ccn__ast *s) {
   ccn__scope_cut(&l->frame->names, names);
   for (uint32_t i = 0; i < n && errors == l->ds->errors; i++) {
     ccn__attr number = {.key = CCN__A_NUMBER, .i = i};
-    ccn__id r = ccn__graph_add(l->g, CCN__OP_RESULT, &id, 1, l->g->nodes.at[init[i]].type, (ccn__attrs){&number, 1}, s->span, l->region);
+    ccn__id r = ccn__graph_add(l->g, CCN__OP_RESULT, &id, 1, l->g->nodes.at[init[i]].type,
+                               (ccn__attrs){&number, 1}, s->span, l->region);
     ccn__bind(l, name[i], ccn__bv_node(r, s->span));
   }
 }
@@ -362,7 +383,8 @@ static void label_call(ccn__lower *l, const ccn__ast *s) {
 
 static void statement(ccn__lower *l, const ccn__ast *s) {
   if (l->g->nodes.n > MAX_NODES) {
-    ccn__lower_error(l, 608, s->span, "here", "the program has more than %u ops once its loops are unrolled", MAX_NODES);
+    ccn__lower_error(l, 608, s->span, "here", "the program has more than %u ops once its loops are unrolled",
+                     MAX_NODES);
     l->frame->returned = true;
     return;
   }
@@ -375,7 +397,8 @@ static void statement(ccn__lower *l, const ccn__ast *s) {
     if (s->a && s->a->kind != CCN__AST_TUPLE) l->frame->result = settle(l, l->frame->result);
     if (l->on || l->repeats) {
       if (l->frame->result.kind != CCN__B_ERROR)
-        ccn__lower_error(l, 10, s->span, "inside a block", "`return` stands at the end of a program, not inside `%s`", l->on ? "on" : "repeat");
+        ccn__lower_error(l, 10, s->span, "inside a block",
+                         "`return` stands at the end of a program, not inside `%s`", l->on ? "on" : "repeat");
       l->frame->result = CCN__B_FAIL;
     }
     l->frame->returned = true;
@@ -388,7 +411,8 @@ static void statement(ccn__lower *l, const ccn__ast *s) {
   case CCN__AST_BLOCK: ccn__lower_block(l, s); break;
   case CCN__AST_ERROR: l->frame->result = CCN__B_FAIL; break;
   case CCN__AST_WHILE: {
-    ccn__diag *d = ccn__lower_error(l, 803, s->span, "here", "a program has no `while`: its length would depend on data");
+    ccn__diag *d =
+      ccn__lower_error(l, 803, s->span, "here", "a program has no `while`: its length would depend on data");
     ccn__hint(l->ds, d, "use `for` over a range, or loop in the script and call the program");
     break;
   }
@@ -396,12 +420,15 @@ static void statement(ccn__lower *l, const ccn__ast *s) {
     ccn__bv c = ccn__lower_expr(l, s->a);
     ccn__number n;
     if (c.kind == CCN__B_NODE)
-      ccn__lower_error(l, 803, s->a->span, "depends on data", "a program cannot assert something about the value of a tensor");
+      ccn__lower_error(l, 803, s->a->span, "depends on data",
+                       "a program cannot assert something about the value of a tensor");
     else if (c.kind == CCN__B_LIT && !ccn__lit_eval(c.lit, NULL, &n) && !n.unknown && !n.is_float && !n.i)
       ccn__lower_error(l, 601, s->span, "does not hold", "assertion failed");
     break;
   }
-  default: ccn__lower_error(l, 10, s->span, "not in a program", "this statement belongs into the script, not into a program");
+  default:
+    ccn__lower_error(l, 10, s->span, "not in a program",
+                     "this statement belongs into the script, not into a program");
   }
 }
 
@@ -433,8 +460,10 @@ static bool add_outputs(ccn__lower *l, ccn__bv v, ccn__id *out, uint32_t *n, uin
 }
 
 static void report_entry_reader(ccn__lower *l, ccn__id reader, ccn__id t, ccn__id u) {
-  ccn__diag *d = ccn__lower_error(l, 224, l->g->nodes.at[reader].span, "reads both", "this depends on the updated `%s` and reads its value at entry, which the update has overwritten by then",
-                                  l->g->nodes.at[t].name);
+  ccn__diag *d = ccn__lower_error(
+    l, 224, l->g->nodes.at[reader].span, "reads both",
+    "this depends on the updated `%s` and reads its value at entry, which the update has overwritten by then",
+    l->g->nodes.at[t].name);
   ccn__note(l->ds, d, l->g->nodes.at[u].span, "the update");
   ccn__hint(l->ds, d, "read the value at entry before the update, or use the update's result");
 }
@@ -505,14 +534,18 @@ static void mark_live(ccn__graph *g, uint8_t *live) {
         if (!live[r->yield[k]]) live[r->yield[k]] = 1, again = true;
     }
     for (ccn__id i = 0; i < g->nodes.n; i++) /* carried values keep their numbers */
-      if (g->nodes.at[i].op == CCN__OP_CARRY && !live[i] && live[g->regions.at[g->nodes.at[i].region].owner]) live[i] = 1;
+      if (g->nodes.at[i].op == CCN__OP_CARRY && !live[i] && live[g->regions.at[g->nodes.at[i].region].owner])
+        live[i] = 1;
   }
 }
 
 static void warn_unused(ccn__lower *l, const ccn__node *n) {
-  bool moves = ccn__op_table[n->op].kind == CCN__KIND_COLLECTIVE && n->op != CCN__OP_SLICE && n->op != CCN__OP_TO_LOCAL;
+  bool moves =
+    ccn__op_table[n->op].kind == CCN__KIND_COLLECTIVE && n->op != CCN__OP_SLICE && n->op != CCN__OP_TO_LOCAL;
   if (!moves || !l->check || l->frame->outer) return;
-  ccn__diag *d = ccn__warning(l->ds, 809, n->span, "its result is not used", "this `%s` is removed on all ranks: nobody needs its result", ccn__op_table[n->op].name);
+  ccn__diag *d =
+    ccn__warning(l->ds, 809, n->span, "its result is not used",
+                 "this `%s` is removed on all ranks: nobody needs its result", ccn__op_table[n->op].name);
   ccn__hint(l->ds, d, "delete it, or use its result");
 }
 
@@ -584,16 +617,19 @@ static bool choose_mesh(ccn__rt *rt, ccn__program *p, bool check, ccn__mesh *out
   frame->naxes = 0;
   if (!p->generic) {
     frame->naxes = rt->mesh.naxes;
-    for (uint32_t a = 0; a < rt->mesh.naxes; a++) frame->axis_name[a] = rt->mesh.name[a], frame->axis[a] = (uint8_t)a;
+    for (uint32_t a = 0; a < rt->mesh.naxes; a++)
+      frame->axis_name[a] = rt->mesh.name[a], frame->axis[a] = (uint8_t)a;
     return true;
   }
   if (check) {
     *out = (ccn__mesh){.naxes = axes->n < CCN__MAX_AXES ? axes->n : CCN__MAX_AXES};
-    for (uint32_t a = 0; a < out->naxes; a++) out->name[a] = axes->at[a]->name, out->span[a] = axes->at[a]->span;
+    for (uint32_t a = 0; a < out->naxes; a++)
+      out->name[a] = axes->at[a]->name, out->span[a] = axes->at[a]->span;
   }
   if (!check && rt->mesh.naxes < axes->n) return false;
   frame->naxes = axes->n < CCN__MAX_AXES ? axes->n : CCN__MAX_AXES;
-  for (uint32_t a = 0; a < frame->naxes; a++) frame->axis_name[a] = axes->at[a]->name, frame->axis[a] = (uint8_t)a;
+  for (uint32_t a = 0; a < frame->naxes; a++)
+    frame->axis_name[a] = axes->at[a]->name, frame->axis[a] = (uint8_t)a;
   return true;
 }
 

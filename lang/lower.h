@@ -15,19 +15,19 @@ typedef enum ccn__bkind {
   CCN__B_NODE,
   CCN__B_LIT,
   CCN__B_STRING,
-  CCN__B_LIST,  /* also a literal list */
+  CCN__B_LIST, /* also a literal list */
   CCN__B_TUPLE,
   CCN__B_RANGE, /* list.at[0], list.at[1]: LIT; n = 2 */
   CCN__B_TYPE,
-  CCN__B_OP,    /* the name of an op or of a word */
+  CCN__B_OP, /* the name of an op or of a word */
   CCN__B_PROGRAM,
   CCN__B_MODULE
 } ccn__bkind;
 
 typedef struct ccn__bv { /* a value while a program is lowered */
   uint8_t kind;
-  bool abstract;       /* LIST whose length is not known (check): it stands for any number of its one member */
-  ccn__span span;      /* the expression */
+  bool abstract;  /* LIST whose length is not known (check): it stands for any number of its one member */
+  ccn__span span; /* the expression */
   union {
     ccn__id node;
     const ccn__lit *lit;
@@ -36,7 +36,7 @@ typedef struct ccn__bv { /* a value while a program is lowered */
       struct ccn__bv *at;
       uint32_t n;
     } list;
-    const ccn__ast *type; /* TYPE from program text */
+    const ccn__ast *type;        /* TYPE from program text */
     const ccn__typeval *typeval; /* TYPE from a script value: `type` is NULL then */
     ccn__name name;
     ccn__program *program;
@@ -58,26 +58,26 @@ typedef struct ccn__scope {
   struct ccn__scope_slot {
     ccn__name name;
     uint32_t last; /* position + 1 */
-  } *slot;
+  } * slot;
   uint32_t nslots, used; /* a power of two */
 } ccn__scope;
 void ccn__scope_push(ccn__arena *a, ccn__scope *s, ccn__name name, ccn__bv v);
-void ccn__scope_cut(ccn__scope *s, uint32_t n); /* forgets all bindings from position n on */
+void ccn__scope_cut(ccn__scope *s, uint32_t n);                /* forgets all bindings from position n on */
 ccn__bv *ccn__scope_find(const ccn__scope *s, ccn__name name); /* the last one, or NULL */
 
 typedef struct ccn__inline { /* one program's text being walked */
   struct ccn__inline *outer;
-  ccn__program *program;   /* NULL for a script-level op */
+  ccn__program *program; /* NULL for a script-level op */
   ccn__span call;
-  const char *prefix;      /* "blk[0]." or "" */
+  const char *prefix; /* "blk[0]." or "" */
   ccn__scope names;
-  ccn__scope dims;         /* LIT dims by symbol name */
-  uint32_t naxes;          /* the axes that exist in the text, and which mesh axes they are */
+  ccn__scope dims; /* LIT dims by symbol name */
+  uint32_t naxes;  /* the axes that exist in the text, and which mesh axes they are */
   ccn__name axis_name[CCN__MAX_AXES];
   uint8_t axis[CCN__MAX_AXES];
-  uint16_t *auto_count;    /* by op */
-  ccn__scope calls;        /* label of a callee → how often it was called here (LIT int) */
-  const char *take_label;  /* the label that the only call of a labelled loop's body takes */
+  uint16_t *auto_count;   /* by op */
+  ccn__scope calls;       /* label of a callee → how often it was called here (LIT int) */
+  const char *take_label; /* the label that the only call of a labelled loop's body takes */
   bool returned;
   ccn__bv result;
 } ccn__inline;
@@ -88,7 +88,11 @@ typedef struct ccn__on_block {
   int32_t coord;
   uint32_t region;
   ccn__span span;
-  CCN__VEC(struct { ccn__id from; ccn__id to; }) entered;
+  CCN__VEC(struct {
+    ccn__id from;
+    ccn__id to;
+  })
+  entered;
 } ccn__on_block;
 
 typedef struct ccn__lower {
@@ -99,9 +103,9 @@ typedef struct ccn__lower {
   ccn__inline *frame;
   ccn__on_block *on;
   uint32_t region;
-  uint32_t repeats;   /* depth of `repeat` */
-  bool check;         /* constants may be unknown, lists have no length */
-  bool script;        /* a script-level op */
+  uint32_t repeats;         /* depth of `repeat` */
+  bool check;               /* constants may be unknown, lists have no length */
+  bool script;              /* a script-level op */
   const ccn__ast *bind_ast; /* the expression whose value gets the name bind_name */
   ccn__name bind_name;
   uint32_t depth;
@@ -159,17 +163,18 @@ typedef struct ccn__index_arg { /* x[start:end] or x[start] */
 } ccn__index_arg;
 ccn__bv ccn__build_index(ccn__lower *l, ccn__bv x, const ccn__index_arg *items, uint32_t n, ccn__span span);
 /* A node with inference; reports; CCN__NO_ID after an error. `spans` of the operands' expressions may be NULL. */
-ccn__id ccn__emit(ccn__lower *l, ccn__op op, const ccn__id *in, uint32_t nin, ccn__attrs attrs, const ccn__type *want,
-                  ccn__span span);
+ccn__id ccn__emit(ccn__lower *l, ccn__op op, const ccn__id *in, uint32_t nin, ccn__attrs attrs,
+                  const ccn__type *want, ccn__span span);
 
 /* ---- lower_report.c ---- */
-void ccn__report_type_error(ccn__lower *l, const ccn__infer_in *q, const ccn__id *in, const ccn__type_error *err,
-                            ccn__span span);
+void ccn__report_type_error(ccn__lower *l, const ccn__infer_in *q, const ccn__id *in,
+                            const ccn__type_error *err, ccn__span span);
 const char *ccn__type_text(const ccn__graph *g, const ccn__type *t);
 /* "`layer`", or "the result of `matmul`" */
 const char *ccn__node_text(ccn__lower *l, ccn__id id);
 void ccn__note_origin(ccn__lower *l, ccn__diag *d, ccn__id id, int axis);
-ccn__diag *ccn__lower_error(ccn__lower *l, uint16_t code, ccn__span span, const char *label, const char *fmt, ...)
+ccn__diag *ccn__lower_error(ccn__lower *l, uint16_t code, ccn__span span, const char *label, const char *fmt,
+                            ...)
   CCN__PRINTF(5, 6); /* with a note for each call through which the text was inlined */
 
 #endif

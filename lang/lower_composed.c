@@ -12,16 +12,21 @@ static const char *base_name(ccn__build *b) {
   if (!l->frame->auto_count) return ccn__op_table[b->op].name;
   uint32_t n = ++l->frame->auto_count[b->op];
   const char *name = ccn__op_table[b->op].name;
-  return n > 1 ? ccn__arena_printf(l->arena, "%s%s%u", l->frame->prefix, name, n) : ccn__arena_printf(l->arena, "%s%s", l->frame->prefix, name);
+  return n > 1 ? ccn__arena_printf(l->arena, "%s%s%u", l->frame->prefix, name, n)
+               : ccn__arena_printf(l->arena, "%s%s", l->frame->prefix, name);
 }
 
 static ccn__id named(ccn__build *b, ccn__id id, const char *base, const char *part) {
-  if (id != CCN__NO_ID) b->l->g->nodes.at[id].name = ccn__internz(b->l->g->names, ccn__arena_printf(b->l->arena, "%s.%s", base, part));
+  if (id != CCN__NO_ID)
+    b->l->g->nodes.at[id].name =
+      ccn__internz(b->l->g->names, ccn__arena_printf(b->l->arena, "%s.%s", base, part));
   return id;
 }
 
-static ccn__id reduced(ccn__build *b, ccn__op op, ccn__id x, const int64_t *dims, uint8_t n, bool keep, bool per) {
-  ccn__attr at[3] = {{.key = CCN__A_DIMS, .n = n, .ints = dims}, {.key = CCN__A_KEEP, .i = 1}, {.key = CCN__A_PER, .i = 1}};
+static ccn__id reduced(ccn__build *b, ccn__op op, ccn__id x, const int64_t *dims, uint8_t n, bool keep,
+                       bool per) {
+  ccn__attr at[3] = {
+    {.key = CCN__A_DIMS, .n = n, .ints = dims}, {.key = CCN__A_KEEP, .i = 1}, {.key = CCN__A_PER, .i = 1}};
   if (!keep) at[1] = at[2];
   return ccn__emit(b->l, op, &x, 1, (ccn__attrs){at, 1u + keep + per}, NULL, b->span);
 }
@@ -36,7 +41,8 @@ static ccn__id paid(ccn__build *b, ccn__id x, const char *base, const char *part
     if (t->place[a].kind == CCN__PARTIAL) mask |= UINT64_C(1) << a, op = t->place[a].op;
   if (!mask) return x;
   if (strcmp(part, "sum") == 0) named(b, x, base, "part");
-  ccn__attr at[3] = {{.key = CCN__A_RED, .i = op}, {.key = CCN__A_OVER, .i = (int64_t)mask},
+  ccn__attr at[3] = {{.key = CCN__A_RED, .i = op},
+                     {.key = CCN__A_OVER, .i = (int64_t)mask},
                      {.key = CCN__A_ORDER, .i = mask & (mask - 1) ? CCN__ORDER_AXIS : CCN__ORDER_RANK}};
   return named(b, ccn__emit(b->l, CCN__OP_ALLREDUCE, &x, 1, (ccn__attrs){at, 3}, NULL, b->span), base, part);
 }
@@ -49,14 +55,16 @@ static ccn__id operand(ccn__build *b, bool floats) {
   if (x == CCN__NO_ID) return x;
   const ccn__type *t = ccn__ntype(b->l, x);
   if (floats && !ccn__dtype_is_float((ccn__dtype)t->dtype)) {
-    ccn__diag *d = ccn__lower_error(b->l, 104, b->span, "not a float", "`%s` is not defined for %s", b->name, ccn__dtype_name((ccn__dtype)t->dtype));
+    ccn__diag *d = ccn__lower_error(b->l, 104, b->span, "not a float", "`%s` is not defined for %s", b->name,
+                                    ccn__dtype_name((ccn__dtype)t->dtype));
     ccn__hint(b->l->ds, d, "cast first, as in `%s(f32(x))`", b->name);
     return CCN__NO_ID;
   }
   for (uint32_t a = 0; a < t->naxes && b->op != CCN__OP_MEAN; a++) {
     if (t->place[a].kind != CCN__PARTIAL) continue;
-    ccn__diag *d = ccn__lower_error(b->l, 210, b->span, "owes a reduction", "%s owes a reduction over %s, and `%s` does not pass it on", ccn__node_text(b->l, x),
-                                    b->l->g->mesh.name[a], b->name);
+    ccn__diag *d = ccn__lower_error(b->l, 210, b->span, "owes a reduction",
+                                    "%s owes a reduction over %s, and `%s` does not pass it on",
+                                    ccn__node_text(b->l, x), b->l->g->mesh.name[a], b->name);
     ccn__note_origin(b->l, d, x, (int)a);
     ccn__hint(b->l->ds, d, "pay it first with `allreduce`, or take each rank's bare piece with `local(x)`");
     return CCN__NO_ID;
@@ -81,10 +89,13 @@ ccn__bv ccn__build_mean_op(ccn__build *b) {
   int64_t *dims = CCN__NEWN(b->l->arena, int64_t, CCN__MAX_RANK);
   uint8_t n;
   bool keep;
-  if (x == CCN__NO_ID || !ccn__slot_dims(b, "dims", ccn__ntype(b->l, x)->rank, dims, &n) || !ccn__slot_bool(b, "keep", &keep)) return CCN__B_FAIL;
+  if (x == CCN__NO_ID || !ccn__slot_dims(b, "dims", ccn__ntype(b->l, x)->rank, dims, &n) ||
+      !ccn__slot_bool(b, "keep", &keep))
+    return CCN__B_FAIL;
   ccn__id s = reduced(b, CCN__OP_SUM, x, dims, n, keep, false);
   if (s == CCN__NO_ID) return CCN__B_FAIL;
-  return ccn__built(b, ccn__step2(b, CCN__OP_DIV, s, extent(b, x, dims, n, (ccn__dtype)ccn__ntype(b->l, x)->dtype)));
+  return ccn__built(
+    b, ccn__step2(b, CCN__OP_DIV, s, extent(b, x, dims, n, (ccn__dtype)ccn__ntype(b->l, x)->dtype)));
 }
 
 ccn__bv ccn__build_norm_op(ccn__build *b) {
@@ -93,11 +104,15 @@ ccn__bv ccn__build_norm_op(ccn__build *b) {
   int64_t *dims = CCN__NEWN(b->l->arena, int64_t, CCN__MAX_RANK);
   uint8_t n;
   bool keep, per = ccn__slot(b, "per") != NULL;
-  if (x == CCN__NO_ID || !ccn__slot_dims(b, "dims", ccn__ntype(b->l, x)->rank, dims, &n) || !ccn__slot_bool(b, "keep", &keep)) return CCN__B_FAIL;
-  if (per && ccn__ntype(b->l, x)->bundle != CCN__BUNDLE_TENSORS) return ccn__build_fail(b, 305, b->span, "not a bundle", "`per: tensor` is for bundles");
+  if (x == CCN__NO_ID || !ccn__slot_dims(b, "dims", ccn__ntype(b->l, x)->rank, dims, &n) ||
+      !ccn__slot_bool(b, "keep", &keep))
+    return CCN__B_FAIL;
+  if (per && ccn__ntype(b->l, x)->bundle != CCN__BUNDLE_TENSORS)
+    return ccn__build_fail(b, 305, b->span, "not a bundle", "`per: tensor` is for bundles");
   ccn__dtype t = (ccn__dtype)ccn__ntype(b->l, x)->dtype;
   ccn__id w = ccn__step_cast(b, working(ccn__ntype(b->l, x)), x);
-  ccn__id s = paid(b, reduced(b, CCN__OP_SUM, ccn__step2(b, CCN__OP_MUL, w, w), dims, n, keep, per), base, "sum");
+  ccn__id s =
+    paid(b, reduced(b, CCN__OP_SUM, ccn__step2(b, CCN__OP_MUL, w, w), dims, n, keep, per), base, "sum");
   return ccn__built(b, ccn__step_cast(b, t, ccn__step1(b, CCN__OP_SQRT, s)));
 }
 
@@ -123,14 +138,16 @@ static bool exponentials(ccn__build *b, const char *base, bool guard, exps *o) {
   o->dims = CCN__NEWN(b->l->arena, int64_t, 1);
   if (o->x == CCN__NO_ID) return false;
   const ccn__type *t = ccn__ntype(b->l, o->x);
-  if (t->bundle) return (void)ccn__build_fail(b, 305, b->span, "a bundle", "it does not take a bundle"), false;
+  if (t->bundle)
+    return (void)ccn__build_fail(b, 305, b->span, "a bundle", "it does not take a bundle"), false;
   if (!ccn__slot_dim(b, "dim", t->rank, (int64_t)t->rank - 1, &o->dims[0])) return false;
   o->dtype = (ccn__dtype)t->dtype;
   o->work = working(t);
   o->x = ccn__step_cast(b, o->work, o->x);
   o->m = paid(b, reduced(b, CCN__OP_MAX, o->x, o->dims, 1, true, false), base, "max");
   if (guard && o->m != CCN__NO_ID) { /* infinite maxima would give inf - inf */
-    ccn__id finite = ccn__step1(b, CCN__OP_ISFINITE, o->m), zero = ccn__step_lit(b, ccn__lit_float(b->l->arena, 0), o->work);
+    ccn__id finite = ccn__step1(b, CCN__OP_ISFINITE, o->m),
+            zero = ccn__step_lit(b, ccn__lit_float(b->l->arena, 0), o->work);
     if (finite == CCN__NO_ID || zero == CCN__NO_ID) return false;
     o->m = ccn__emit(b->l, CCN__OP_WHERE, (ccn__id[]){finite, o->m, zero}, 3, (ccn__attrs){0}, NULL, b->span);
   }
@@ -185,7 +202,8 @@ ccn__bv ccn__build_argmax_op(ccn__build *b) {
   if (one && !ccn__slot_dim(b, "dim", t->rank, 0, &dims[0])) return CCN__B_FAIL;
   ccn__id m = paid(b, reduced(b, CCN__OP_MAX, x, dims, n, true, false), base, "max");
   ccn__id found = ccn__step2(b, CCN__OP_EQ, x, m);
-  if (ccn__dtype_is_float((ccn__dtype)t->dtype)) found = ccn__step2(b, CCN__OP_OR, found, ccn__step1(b, CCN__OP_ISNAN, x));
+  if (ccn__dtype_is_float((ccn__dtype)t->dtype))
+    found = ccn__step2(b, CCN__OP_OR, found, ccn__step1(b, CCN__OP_ISNAN, x));
   if (found == CCN__NO_ID) return CCN__B_FAIL;
   ccn__type want = {.dtype = CCN__I64, .rank = t->rank, .naxes = t->naxes};
   memcpy(want.dim, t->dim, sizeof want.dim);
@@ -218,13 +236,15 @@ static ccn__bv normalised(ccn__build *b, bool centre, double eps) {
   ccn__id x = operand(b, true);
   if (x == CCN__NO_ID || !epsilon(b, eps, &lit)) return CCN__B_FAIL;
   const ccn__type *t = ccn__ntype(b->l, x);
-  if (t->rank == 0 || t->bundle) return ccn__build_fail(b, 305, b->span, "here", "it works along the last dim of a tensor");
+  if (t->rank == 0 || t->bundle)
+    return ccn__build_fail(b, 305, b->span, "here", "it works along the last dim of a tensor");
   int64_t *dims = CCN__NEWN(b->l->arena, int64_t, 1);
   dims[0] = t->rank - 1;
   ccn__dtype dtype = (ccn__dtype)t->dtype, work = working(t);
   x = ccn__step_cast(b, work, x);
   if (centre) x = ccn__step2(b, CCN__OP_SUB, x, last_mean(b, x, base, dims, work));
-  ccn__id var = last_mean(b, ccn__step2(b, CCN__OP_MUL, x, x), centre ? ccn__arena_printf(b->l->arena, "%s.var", base) : base, dims, work);
+  ccn__id var = last_mean(b, ccn__step2(b, CCN__OP_MUL, x, x),
+                          centre ? ccn__arena_printf(b->l->arena, "%s.var", base) : base, dims, work);
   if (var == CCN__NO_ID) return CCN__B_FAIL;
   ccn__id root = ccn__step1(b, CCN__OP_SQRT, ccn__step2(b, CCN__OP_ADD, var, ccn__step_lit(b, lit, work)));
   return ccn__built(b, ccn__step_cast(b, dtype, ccn__step2(b, CCN__OP_DIV, x, root)));

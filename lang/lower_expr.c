@@ -90,12 +90,14 @@ ccn__bv ccn__from_val(ccn__lower *l, ccn__val v, ccn__span span) {
   case CCN__V_TENSOR: {
     ccn__val number;
     if (ccn__tensor_number(v.tensor, &number)) return ccn__from_val(l, number, span);
-    ccn__diag *d = ccn__lower_error(l, 805, span, "a tensor of the script", "a program cannot read a tensor of the script by name");
+    ccn__diag *d = ccn__lower_error(l, 805, span, "a tensor of the script",
+                                    "a program cannot read a tensor of the script by name");
     ccn__hint(l->ds, d, "pass it as an argument");
     return CCN__B_FAIL;
   }
   default:
-    ccn__lower_error(l, 805, span, "not usable here", "%s of the script cannot be used in a program", ccn__val_kind_name(v));
+    ccn__lower_error(l, 805, span, "not usable here", "%s of the script cannot be used in a program",
+                     ccn__val_kind_name(v));
     return CCN__B_FAIL;
   }
 }
@@ -103,7 +105,9 @@ ccn__bv ccn__from_val(ccn__lower *l, ccn__val v, ccn__span span) {
 static ccn__bv unknown_name(ccn__lower *l, const ccn__ast *e) {
   ccn__nearest near;
   ccn__nearest_init(&near, e->name);
-  uint32_t names = l->ds->errors < (l->ds->limit ? l->ds->limit : 100) ? l->frame->names.n : 0; /* errors beyond the limit are only counted */
+  uint32_t names = l->ds->errors < (l->ds->limit ? l->ds->limit : 100)
+                     ? l->frame->names.n
+                     : 0; /* errors beyond the limit are only counted */
   for (uint32_t i = 0; i < names; i++) ccn__nearest_try(&near, l->frame->names.at[i].name);
   for (uint32_t i = 0; i < l->frame->dims.n; i++) ccn__nearest_try(&near, l->frame->dims.at[i].name);
   for (int i = 0; i < CCN__OP_COUNT; i++)
@@ -169,15 +173,19 @@ static ccn__id constant(ccn__lower *l, ccn__bv v, ccn__dtype t) {
   const char *why = ccn__lit_eval(v.lit, NULL, &n);
   if (!why && !n.unknown) {
     if (n.is_float && !ccn__dtype_is_float(t)) {
-      ccn__diag *d = ccn__lower_error(l, 103, v.span, "not a whole number's spelling", "a fractional literal meets %s", ccn__dtype_name(t));
+      ccn__diag *d = ccn__lower_error(l, 103, v.span, "not a whole number's spelling",
+                                      "a fractional literal meets %s", ccn__dtype_name(t));
       ccn__hint(l->ds, d, "cast the other operand first, as in `f32(x)`");
       return CCN__NO_ID;
     }
     why = ccn__number_fits(n, t);
   }
   if (why) {
-    ccn__diag *d = ccn__lower_error(l, 102, v.span, "does not fit", "this literal %s in %s", why, ccn__dtype_name(t));
-    ccn__hint(l->ds, d, ccn__dtype_is_float(t) ? "cast the other operand to a wider dtype first, as in `f32(x)`" : "cast the other operand to a wider integer first, as in `i32(x)`");
+    ccn__diag *d =
+      ccn__lower_error(l, 102, v.span, "does not fit", "this literal %s in %s", why, ccn__dtype_name(t));
+    ccn__hint(l->ds, d,
+              ccn__dtype_is_float(t) ? "cast the other operand to a wider dtype first, as in `f32(x)`"
+                                     : "cast the other operand to a wider integer first, as in `i32(x)`");
     return CCN__NO_ID;
   }
   ccn__type type = {.dtype = (uint8_t)t, .naxes = (uint8_t)l->g->mesh.naxes};
@@ -191,9 +199,12 @@ ccn__id ccn__as_node(ccn__lower *l, ccn__bv v, int t) {
   if (v.kind == CCN__B_LIT) {
     if (t >= 0) return constant(l, v, (ccn__dtype)t);
     ccn__number n;
-    bool boolean = v.lit->kind == CCN__LIT_BOOL || ((v.lit->kind == CCN__LIT_UNARY || v.lit->kind == CCN__LIT_BINARY) && v.lit->op >= CCN__T_LT);
+    bool boolean =
+      v.lit->kind == CCN__LIT_BOOL ||
+      ((v.lit->kind == CCN__LIT_UNARY || v.lit->kind == CCN__LIT_BINARY) && v.lit->op >= CCN__T_LT);
     if (boolean && !ccn__lit_eval(v.lit, NULL, &n)) return constant(l, v, CCN__BOOL);
-    ccn__diag *d = ccn__lower_error(l, 103, v.span, "has no dtype", "a literal alone, where nothing fixes its dtype");
+    ccn__diag *d =
+      ccn__lower_error(l, 103, v.span, "has no dtype", "a literal alone, where nothing fixes its dtype");
     ccn__hint(l->ds, d, "write its dtype, as in `f32(3)`");
     return CCN__NO_ID;
   }
@@ -205,8 +216,10 @@ bool ccn__lit_number(ccn__lower *l, ccn__bv v, const char *what, ccn__number *ou
   *out = (ccn__number){.i = 0};
   if (v.kind == CCN__B_ERROR) return false;
   if (v.kind != CCN__B_LIT) {
-    ccn__diag *d = ccn__lower_error(l, 800, v.span, "not known when the program is compiled", "%s must be a literal number, not %s", what, kind_words(v));
-    if (v.kind == CCN__B_NODE) ccn__hint(l->ds, d, "a tensor or a scalar parameter has its value only when the program runs");
+    ccn__diag *d = ccn__lower_error(l, 800, v.span, "not known when the program is compiled",
+                                    "%s must be a literal number, not %s", what, kind_words(v));
+    if (v.kind == CCN__B_NODE)
+      ccn__hint(l->ds, d, "a tensor or a scalar parameter has its value only when the program runs");
     return false;
   }
   const char *why = ccn__lit_eval(v.lit, NULL, out);
@@ -236,7 +249,8 @@ static ccn__bv operation(ccn__lower *l, ccn__oper op, ccn__bv x, ccn__bv y, ccn_
   bool literal = x.kind == CCN__B_LIT && (unary || y.kind == CCN__B_LIT);
   if (!literal) return ccn__build_operator(l, op, x, unary ? (ccn__bv){.kind = CCN__B_NONE} : y, span);
   const char *why;
-  const ccn__lit *r = unary ? ccn__lit_unary(l->arena, op, x.lit, &why) : ccn__lit_binary(l->arena, op, x.lit, y.lit, &why);
+  const ccn__lit *r =
+    unary ? ccn__lit_unary(l->arena, op, x.lit, &why) : ccn__lit_binary(l->arena, op, x.lit, y.lit, &why);
   if (r) return of_lit(r, span);
   ccn__lower_error(l, 810, span, why, "`%s` of these numbers %s", ccn__oper_text(op), why);
   return CCN__B_FAIL;
@@ -266,7 +280,8 @@ static ccn__bv size_of_axis(ccn__lower *l, const ccn__ast *e) {
     return CCN__B_FAIL;
   }
   if (!ccn__axis_find(l, a->name, &axis)) {
-    ccn__diag *d = ccn__lower_error(l, 311, a->span, "unknown axis", "there is no mesh axis `%s` here", a->name);
+    ccn__diag *d =
+      ccn__lower_error(l, 311, a->span, "unknown axis", "there is no mesh axis `%s` here", a->name);
     ccn__hint(l->ds, d, "only the axes of the mesh, or of the program's own <...>, exist in its text");
     return CCN__B_FAIL;
   }
@@ -297,12 +312,15 @@ static bool arrange(ccn__lower *l, const ccn__ast *e, const ccn__ast *program, c
       for (k = 0; k < ps->n && ps->at[k]->name != arg->name; k++) {}
     else next++;
     if (k >= ps->n) {
-      ccn__diag *d = ccn__lower_error(l, arg->name ? 806 : 800, arg->span, "not expected", arg->name ? "`%s` has no parameter `%s`" : "too many arguments for `%s`", program->name, arg->name);
+      ccn__diag *d = ccn__lower_error(
+        l, arg->name ? 806 : 800, arg->span, "not expected",
+        arg->name ? "`%s` has no parameter `%s`" : "too many arguments for `%s`", program->name, arg->name);
       ccn__note(l->ds, d, program->nspan, "defined here");
       return false;
     }
     if (out[k].kind != CCN__B_NONE) {
-      ccn__lower_error(l, 806, arg->span, "given twice", "parameter `%s` of `%s` is given twice", ps->at[k]->name, program->name);
+      ccn__lower_error(l, 806, arg->span, "given twice", "parameter `%s` of `%s` is given twice",
+                       ps->at[k]->name, program->name);
       return false;
     }
     out[k] = ccn__lower_expr(l, arg->a);
@@ -311,7 +329,9 @@ static bool arrange(ccn__lower *l, const ccn__ast *e, const ccn__ast *program, c
   }
   for (uint32_t i = 0; i < ps->n; i++) {
     if (out[i].kind != CCN__B_NONE || ps->at[i]->b) continue;
-    ccn__diag *d = ccn__lower_error(l, 800, e->span, "one is missing", "`%s` needs an argument for its parameter `%s`", program->name, ps->at[i]->name);
+    ccn__diag *d =
+      ccn__lower_error(l, 800, e->span, "one is missing", "`%s` needs an argument for its parameter `%s`",
+                       program->name, ps->at[i]->name);
     ccn__note(l->ds, d, ps->at[i]->span, "declared here");
     return false;
   }
@@ -333,20 +353,24 @@ static bool choose_axes(ccn__lower *l, const ccn__ast *e, ccn__program *p, ccn__
     return true;
   }
   if (e->axes.n ? e->axes.n != ast->axes.n : (ast->axes.n != 1 || l->frame->naxes != 1)) {
-    ccn__diag *d = ccn__lower_error(l, 301, e->span, "which axis?", "`%s` is generic over %u %s: say which, as in `%s<%s>(...)`", ast->name, ast->axes.n,
-                                    ast->axes.n == 1 ? "axis" : "axes", ast->name, l->frame->naxes ? l->frame->axis_name[0] : "dp");
+    ccn__diag *d = ccn__lower_error(l, 301, e->span, "which axis?",
+                                    "`%s` is generic over %u %s: say which, as in `%s<%s>(...)`", ast->name,
+                                    ast->axes.n, ast->axes.n == 1 ? "axis" : "axes", ast->name,
+                                    l->frame->naxes ? l->frame->axis_name[0] : "dp");
     ccn__note(l->ds, d, ast->nspan, "defined here");
     return false;
   }
   for (uint32_t i = 0; i < ast->axes.n && i < CCN__MAX_AXES; i++) {
     uint32_t axis = l->frame->axis[0];
     if (e->axes.n && !ccn__axis_find(l, e->axes.at[i]->name, &axis)) {
-      ccn__lower_error(l, 311, e->axes.at[i]->span, "unknown axis", "there is no mesh axis `%s` here", e->axes.at[i]->name);
+      ccn__lower_error(l, 311, e->axes.at[i]->span, "unknown axis", "there is no mesh axis `%s` here",
+                       e->axes.at[i]->name);
       return false;
     }
     for (uint32_t j = 0; j < i; j++)
       if (callee->axis[j] == axis) {
-        ccn__lower_error(l, 311, e->axes.at[i]->span, "named twice", "two axis parameters of `%s` cannot mean the same axis", ast->name);
+        ccn__lower_error(l, 311, e->axes.at[i]->span, "named twice",
+                         "two axis parameters of `%s` cannot mean the same axis", ast->name);
         return false;
       }
     callee->axis_name[i] = ast->axes.at[i]->name;
@@ -367,14 +391,17 @@ static const char *call_label(ccn__lower *l, ccn__name callee) {
   ccn__bv *before = ccn__scope_find(&f->calls, key);
   uint32_t n = before ? (uint32_t)before->lit->i : 0;
   ccn__scope_push(l->arena, &f->calls, key, of_lit(ccn__lit_int(l->arena, n + 1), (ccn__span){0}));
-  return n ? ccn__arena_printf(l->arena, "%s%s%u.", f->prefix, callee, n + 1) : ccn__arena_printf(l->arena, "%s%s.", f->prefix, callee);
+  return n ? ccn__arena_printf(l->arena, "%s%s%u.", f->prefix, callee, n + 1)
+           : ccn__arena_printf(l->arena, "%s%s.", f->prefix, callee);
 }
 
 static ccn__bv call_program(ccn__lower *l, const ccn__ast *e, ccn__program *p) {
   while (p->base) p = p->base;
   for (ccn__inline *f = l->frame; f; f = f->outer)
     if (f->program && f->program->ast == p->ast) {
-      ccn__diag *d = ccn__lower_error(l, 802, e->span, "calls itself", "`%s` calls itself: calls of programs are inlined, so this would never end", p->ast->name);
+      ccn__diag *d = ccn__lower_error(
+        l, 802, e->span, "calls itself",
+        "`%s` calls itself: calls of programs are inlined, so this would never end", p->ast->name);
       ccn__hint(l->ds, d, "loop over a range or a list, or use `repeat`");
       return CCN__B_FAIL;
     }
@@ -435,11 +462,13 @@ static ccn__bv call(ccn__lower *l, const ccn__ast *e) {
     }
     return call_op(l, e, v.name);
   }
-  if (v.kind == CCN__B_LIT && v.lit->kind == CCN__LIT_UNKNOWN) { /* check: a function of the script whose kind is not known */
+  if (v.kind == CCN__B_LIT &&
+      v.lit->kind == CCN__LIT_UNKNOWN) { /* check: a function of the script whose kind is not known */
     for (uint32_t i = 0; i < e->list.n; i++) (void)ccn__lower_expr(l, e->list.at[i]->a);
     return CCN__B_FAIL;
   }
-  ccn__diag *d = ccn__lower_error(l, 805, f->span, "cannot be called", "%s is not something a program can call", kind_words(v));
+  ccn__diag *d = ccn__lower_error(l, 805, f->span, "cannot be called",
+                                  "%s is not something a program can call", kind_words(v));
   ccn__hint(l->ds, d, "programs call ops and other programs");
   return CCN__B_FAIL;
 }
@@ -460,7 +489,8 @@ static ccn__bv index_expr(ccn__lower *l, const ccn__ast *e) {
     if (x.abstract) return x.list.at[0];
     if (i < 0) i += x.list.n;
     if (i < 0 || i >= (int64_t)x.list.n) {
-      ccn__lower_error(l, 812, e->list.at[0]->span, "outside", "a list of %u has no element %lld", x.list.n, (long long)i);
+      ccn__lower_error(l, 812, e->list.at[0]->span, "outside", "a list of %u has no element %lld", x.list.n,
+                       (long long)i);
       return CCN__B_FAIL;
     }
     x = x.list.at[i];
@@ -510,11 +540,13 @@ static ccn__bv list_expr(ccn__lower *l, const ccn__ast *e) {
 }
 
 static ccn__bv range_expr(ccn__lower *l, const ccn__ast *e) {
-  ccn__bv r = {.kind = CCN__B_RANGE, .span = e->span}, a = ccn__lower_expr(l, e->a), b = ccn__lower_expr(l, e->b);
+  ccn__bv r = {.kind = CCN__B_RANGE, .span = e->span}, a = ccn__lower_expr(l, e->a),
+          b = ccn__lower_expr(l, e->b);
   if (a.kind == CCN__B_ERROR || b.kind == CCN__B_ERROR) return CCN__B_FAIL;
   if (a.kind != CCN__B_LIT || b.kind != CCN__B_LIT) {
     bool data = a.kind == CCN__B_NODE || b.kind == CCN__B_NODE;
-    ccn__lower_error(l, data ? 803 : 805, e->span, "not numbers", "the ends of a range in a program are whole numbers known when it is compiled");
+    ccn__lower_error(l, data ? 803 : 805, e->span, "not numbers",
+                     "the ends of a range in a program are whole numbers known when it is compiled");
     return CCN__B_FAIL;
   }
   if (e->op) b = operation(l, CCN__T_PLUS, b, of_lit(ccn__lit_int(l->arena, 1), e->span), e->span, false);
@@ -554,7 +586,8 @@ static ccn__bv expression(ccn__lower *l, const ccn__ast *e) {
   case CCN__AST_TUPLE_TYPE: return (ccn__bv){.kind = CCN__B_TYPE, .span = e->span, .type = e};
   case CCN__AST_ERROR: return CCN__B_FAIL;
   default:
-    ccn__lower_error(l, 805, e->span, "not in a program", "this expression belongs into the script, not into a program");
+    ccn__lower_error(l, 805, e->span, "not in a program",
+                     "this expression belongs into the script, not into a program");
     return CCN__B_FAIL;
   }
 }

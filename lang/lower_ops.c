@@ -18,11 +18,15 @@ static void bundles_meet(ccn__lower *l, const ccn__type *const *in, uint32_t nin
   for (uint32_t i = 0; i < nin; i++)
     for (uint32_t j = i + 1; j < nin; j++)
       if (in[i]->bundle && in[j]->bundle && in[i]->bundle_id != in[j]->bundle_id)
-        ccn__need(l, (ccn__constraint){.kind = CCN__NEED_BUNDLES, .code = 304, .bx = in[i]->bundle_id, .by = in[j]->bundle_id, .span = span});
+        ccn__need(l, (ccn__constraint){.kind = CCN__NEED_BUNDLES,
+                                       .code = 304,
+                                       .bx = in[i]->bundle_id,
+                                       .by = in[j]->bundle_id,
+                                       .span = span});
 }
 
-ccn__id ccn__emit(ccn__lower *l, ccn__op op, const ccn__id *in, uint32_t nin, ccn__attrs attrs, const ccn__type *want,
-                  ccn__span span) {
+ccn__id ccn__emit(ccn__lower *l, ccn__op op, const ccn__id *in, uint32_t nin, ccn__attrs attrs,
+                  const ccn__type *want, ccn__span span) {
   const ccn__type **types = CCN__NEWN(l->arena, const ccn__type *, nin + 1);
   for (uint32_t i = 0; i < nin; i++) {
     if (in[i] == CCN__NO_ID) return CCN__NO_ID;
@@ -43,7 +47,9 @@ ccn__id ccn__emit(ccn__lower *l, ccn__op op, const ccn__id *in, uint32_t nin, cc
   return id;
 }
 
-ccn__id ccn__step1(ccn__build *b, ccn__op op, ccn__id x) { return ccn__emit(b->l, op, &x, 1, (ccn__attrs){0}, NULL, b->span); }
+ccn__id ccn__step1(ccn__build *b, ccn__op op, ccn__id x) {
+  return ccn__emit(b->l, op, &x, 1, (ccn__attrs){0}, NULL, b->span);
+}
 
 ccn__id ccn__step2(ccn__build *b, ccn__op op, ccn__id x, ccn__id y) {
   return ccn__emit(b->l, op, (ccn__id[]){x, y}, 2, (ccn__attrs){0}, NULL, b->span);
@@ -85,13 +91,15 @@ static bool fill_slots(ccn__build *b, const ccn__opd *args, uint32_t nargs) {
       for (k = 0; k < b->nslots && strcmp(b->slot_name[k], args[i].name) != 0; k++) {}
     else next++;
     if (k >= b->nslots) {
-      ccn__diag *d = ccn__lower_error(b->l, args[i].name ? 806 : 800, args[i].name ? args[i].nspan : args[i].span, "not expected",
-                                      args[i].name ? "`%s` has no parameter `%s`" : "too many arguments for `%s`", b->name, args[i].name);
+      ccn__diag *d = ccn__lower_error(
+        b->l, args[i].name ? 806 : 800, args[i].name ? args[i].nspan : args[i].span, "not expected",
+        args[i].name ? "`%s` has no parameter `%s`" : "too many arguments for `%s`", b->name, args[i].name);
       ccn__hint(b->l->ds, d, "its parameters are: %s", ccn__op_table[b->op].params);
       return false;
     }
     if (b->slot[k]) {
-      ccn__lower_error(b->l, 806, args[i].span, "given twice", "parameter `%s` of `%s` is given twice", b->slot_name[k], b->name);
+      ccn__lower_error(b->l, 806, args[i].span, "given twice", "parameter `%s` of `%s` is given twice",
+                       b->slot_name[k], b->name);
       return false;
     }
     b->slot[k] = &args[i];
@@ -99,9 +107,13 @@ static bool fill_slots(ccn__build *b, const ccn__opd *args, uint32_t nargs) {
   for (uint32_t k = 0; k < b->nslots; k++) {
     if (b->slot[k] || b->slot_optional[k]) continue;
     bool step = strcmp(b->slot_name[k], "step") == 0;
-    ccn__diag *d = ccn__lower_error(b->l, step ? 120 : 800, b->span, "one is missing", "`%s` needs its parameter `%s`", b->name, b->slot_name[k]);
-    ccn__hint(b->l->ds, d, step ? "give the training step, as in `step: step`: without it every step would drop the same elements"
-                                : "its parameters are: %s", ccn__op_table[b->op].params);
+    ccn__diag *d = ccn__lower_error(b->l, step ? 120 : 800, b->span, "one is missing",
+                                    "`%s` needs its parameter `%s`", b->name, b->slot_name[k]);
+    ccn__hint(
+      b->l->ds, d,
+      step ? "give the training step, as in `step: step`: without it every step would drop the same elements"
+           : "its parameters are: %s",
+      ccn__op_table[b->op].params);
     return false;
   }
   return true;
@@ -121,7 +133,9 @@ ccn__bv ccn__slot_value(ccn__build *b, const char *name) {
   return v;
 }
 
-ccn__id ccn__slot_node(ccn__build *b, const char *name, int t) { return ccn__as_node(b->l, ccn__slot_value(b, name), t); }
+ccn__id ccn__slot_node(ccn__build *b, const char *name, int t) {
+  return ccn__as_node(b->l, ccn__slot_value(b, name), t);
+}
 
 bool ccn__slot_i64(ccn__build *b, const char *name, int64_t otherwise, int64_t *out) {
   *out = otherwise;
@@ -151,7 +165,8 @@ static bool normal_dim(ccn__build *b, ccn__span span, uint32_t rank, int64_t *d)
   int64_t given = *d;
   if (*d < 0) *d += rank;
   if (*d >= 0 && *d < rank) return true;
-  ccn__lower_error(b->l, 309, span, "no such dim", "`%s`: a value of %u dims has no dim %lld", b->name, rank, (long long)given);
+  ccn__lower_error(b->l, 309, span, "no such dim", "`%s`: a value of %u dims has no dim %lld", b->name, rank,
+                   (long long)given);
   return false;
 }
 
@@ -176,7 +191,8 @@ bool ccn__slot_dims(ccn__build *b, const char *name, uint32_t rank, int64_t *out
     ccn__bv x = list ? v.list.at[i] : one[0];
     if (!ccn__lit_i64(b->l, x, "a dim", &d) || !normal_dim(b, x.span, rank, &d)) return false;
     if (seen >> d & 1) {
-      ccn__lower_error(b->l, 309, x.span, "named twice", "`%s`: dim %lld is named twice", b->name, (long long)d);
+      ccn__lower_error(b->l, 309, x.span, "named twice", "`%s`: dim %lld is named twice", b->name,
+                       (long long)d);
       return false;
     }
     seen |= UINT64_C(1) << d;
@@ -194,8 +210,12 @@ static const ccn__type *type_of_value(ccn__build *b, const ccn__typeval *v) {
   for (uint32_t d = 0; d < v->rank; d++) t->dim[d] = ccn__dim_const(b->l->arena, v->dim[d]);
   for (uint32_t a = 0; a < t->naxes && a < v->naxes; a++) {
     const ccn__cplace *p = &v->place[a];
-    t->place[a] = (ccn__place){.kind = p->kind, .op = p->op, .dim = p->dim, .coord = p->coord,
-                               .unit = p->kind == CCN__SLICED && p->unit > 1 ? ccn__dim_const(b->l->arena, p->unit) : NULL};
+    t->place[a] = (ccn__place){
+      .kind = p->kind,
+      .op = p->op,
+      .dim = p->dim,
+      .coord = p->coord,
+      .unit = p->kind == CCN__SLICED && p->unit > 1 ? ccn__dim_const(b->l->arena, p->unit) : NULL};
   }
   return t;
 }
@@ -223,7 +243,9 @@ static int common_dtype(ccn__lower *l, const ccn__bv *v, uint32_t n) {
 static bool fold(ccn__build *b, const ccn__bv *v, uint32_t n, ccn__bv *out) {
   double x[3] = {0}, r = 0;
   ccn__kernel_id k = (ccn__kernel_id)ccn__op_table[b->op].kernel;
-  if (k == CCN__K_COUNT || n > 2 || ccn__op_table[b->op].result != CCN__RES_SAME || !ccn__kernel_exists(k, CCN__F64)) return false;
+  if (k == CCN__K_COUNT || n > 2 || ccn__op_table[b->op].result != CCN__RES_SAME ||
+      !ccn__kernel_exists(k, CCN__F64))
+    return false;
   bool whole = true;
   for (uint32_t i = 0; i < n; i++) {
     ccn__number number;
@@ -233,8 +255,10 @@ static bool fold(ccn__build *b, const ccn__bv *v, uint32_t n, ccn__bv *out) {
   }
   ccn__kernel(k, CCN__F64, &r, &x[0], n > 1 ? &x[1] : NULL, NULL, 1);
   bool keeps_whole = k == CCN__K_MAXIMUM || k == CCN__K_MINIMUM || k == CCN__K_ABS || k == CCN__K_SIGN;
-  *out = (ccn__bv){.kind = CCN__B_LIT, .span = b->span,
-                   .lit = whole && keeps_whole ? ccn__lit_int(b->l->arena, (int64_t)r) : ccn__lit_float(b->l->arena, r)};
+  *out = (ccn__bv){.kind = CCN__B_LIT,
+                   .span = b->span,
+                   .lit = whole && keeps_whole ? ccn__lit_int(b->l->arena, (int64_t)r)
+                                               : ccn__lit_float(b->l->arena, r)};
   return true;
 }
 
@@ -273,7 +297,8 @@ ccn__bv ccn__build_where_op(ccn__build *b) {
 ccn__bv ccn__build_cast(ccn__lower *l, ccn__dtype t, ccn__bv x, ccn__span span) {
   ccn__build b = {.l = l, .op = CCN__OP_CAST, .name = ccn__dtype_name(t), .span = span};
   if (x.kind == CCN__B_ERROR) return x;
-  if (!ccn__dtype_size(t)) return ccn__build_fail(&b, 100, span, "not there yet", "this dtype is reserved for later");
+  if (!ccn__dtype_size(t))
+    return ccn__build_fail(&b, 100, span, "not there yet", "this dtype is reserved for later");
   if (x.kind == CCN__B_LIT) { /* f32(3) gives the literal its dtype; f32(2.5e0), i32(2.0) likewise if exact */
     ccn__number n;
     const char *why = ccn__lit_eval(x.lit, NULL, &n);
@@ -296,10 +321,12 @@ ccn__bv ccn__build_cast_op(ccn__build *b) {
 
 static ccn__op operator_op(ccn__oper op, bool unary) {
   static const ccn__op of[CCN__T_OPER_COUNT] = {
-    [CCN__T_PLUS] = CCN__OP_ADD, [CCN__T_MINUS] = CCN__OP_SUB, [CCN__T_STAR] = CCN__OP_MUL, [CCN__T_SLASH] = CCN__OP_DIV,
-    [CCN__T_SLASH2] = CCN__OP_FLOORDIV, [CCN__T_PERCENT] = CCN__OP_MOD, [CCN__T_POW] = CCN__OP_POW, [CCN__T_LT] = CCN__OP_LT,
-    [CCN__T_LE] = CCN__OP_LE, [CCN__T_GT] = CCN__OP_GT, [CCN__T_GE] = CCN__OP_GE, [CCN__T_EQ] = CCN__OP_EQ,
-    [CCN__T_NE] = CCN__OP_NE, [CCN__T_AND] = CCN__OP_AND, [CCN__T_OR] = CCN__OP_OR, [CCN__T_NOT] = CCN__OP_NOT};
+    [CCN__T_PLUS] = CCN__OP_ADD,  [CCN__T_MINUS] = CCN__OP_SUB,       [CCN__T_STAR] = CCN__OP_MUL,
+    [CCN__T_SLASH] = CCN__OP_DIV, [CCN__T_SLASH2] = CCN__OP_FLOORDIV, [CCN__T_PERCENT] = CCN__OP_MOD,
+    [CCN__T_POW] = CCN__OP_POW,   [CCN__T_LT] = CCN__OP_LT,           [CCN__T_LE] = CCN__OP_LE,
+    [CCN__T_GT] = CCN__OP_GT,     [CCN__T_GE] = CCN__OP_GE,           [CCN__T_EQ] = CCN__OP_EQ,
+    [CCN__T_NE] = CCN__OP_NE,     [CCN__T_AND] = CCN__OP_AND,         [CCN__T_OR] = CCN__OP_OR,
+    [CCN__T_NOT] = CCN__OP_NOT};
   return unary && op == CCN__T_MINUS ? CCN__OP_NEG : of[op];
 }
 
@@ -326,8 +353,10 @@ ccn__bv ccn__build_reduce_op(ccn__build *b) {
   if (keep) at[n++] = (ccn__attr){.key = CCN__A_KEEP, .i = 1};
   if (ccn__slot(b, "per")) {
     ccn__name word = ccn__slot_word(b, "per");
-    if (!word || strcmp(word, "tensor") != 0) return ccn__build_fail(b, 800, ccn__slot(b, "per")->span, "here", "the only `per:` is `per: tensor`");
-    if (t->bundle != CCN__BUNDLE_TENSORS) return ccn__build_fail(b, 305, b->span, "not a bundle", "`per: tensor` is for bundles");
+    if (!word || strcmp(word, "tensor") != 0)
+      return ccn__build_fail(b, 800, ccn__slot(b, "per")->span, "here", "the only `per:` is `per: tensor`");
+    if (t->bundle != CCN__BUNDLE_TENSORS)
+      return ccn__build_fail(b, 305, b->span, "not a bundle", "`per: tensor` is for bundles");
     at[n++] = (ccn__attr){.key = CCN__A_PER, .i = 1};
   }
   return ccn__built(b, ccn__emit(b->l, b->op, &x, 1, (ccn__attrs){at, n}, NULL, b->span));
@@ -361,7 +390,9 @@ ccn__bv ccn__build_transpose_op(ccn__build *b) {
     if ((v.kind != CCN__B_LIST && v.kind != CCN__B_TUPLE) || v.list.n != n)
       return ccn__build_fail(b, 305, v.span, "here", "the order must name each dim once");
     for (uint32_t d = 0; d < n; d++)
-      if (!ccn__lit_i64(b->l, v.list.at[d], "a dim", &perm[d]) || !normal_dim(b, v.list.at[d].span, n, &perm[d])) return CCN__B_FAIL;
+      if (!ccn__lit_i64(b->l, v.list.at[d], "a dim", &perm[d]) ||
+          !normal_dim(b, v.list.at[d].span, n, &perm[d]))
+        return CCN__B_FAIL;
   }
   ccn__attr a = {.key = CCN__A_PERM, .n = (uint8_t)n, .ints = perm};
   return ccn__built(b, ccn__emit(b->l, CCN__OP_TRANSPOSE, &x, 1, (ccn__attrs){&a, 1}, NULL, b->span));
@@ -390,7 +421,8 @@ static bool shape_arg(ccn__build *b, const char *slot, ccn__type *t) {
     t->dim[d] = text ? ccn__lower_dim(b->l, a->ast->list.at[d]) : ccn__bv_dim(b->l, v.list.at[d]);
     if (!t->dim[d]) return false;
     if (ccn__dim_is_const(t->dim[d], &c) && c < 0) {
-      (void)ccn__build_fail(b, 310, text ? a->ast->list.at[d]->span : a->span, "negative", "an extent cannot be negative");
+      (void)ccn__build_fail(b, 310, text ? a->ast->list.at[d]->span : a->span, "negative",
+                            "an extent cannot be negative");
       return false;
     }
   }
@@ -411,7 +443,8 @@ ccn__bv ccn__build_concat_op(ccn__build *b) {
   int64_t dim;
   if (v.kind == CCN__B_ERROR) return v;
   if ((v.kind != CCN__B_LIST && v.kind != CCN__B_TUPLE) || !v.list.n)
-    return ccn__build_fail(b, 800, v.span, "here", "it takes a list of at least one tensor, as in `concat([x, y], dim: 0)`");
+    return ccn__build_fail(b, 800, v.span, "here",
+                           "it takes a list of at least one tensor, as in `concat([x, y], dim: 0)`");
   if (v.list.n > 100) return ccn__build_fail(b, 800, v.span, "here", "it takes at most 100 tensors");
   ccn__id *in = CCN__NEWN(b->l->arena, ccn__id, v.list.n);
   int t = common_dtype(b->l, v.list.at, v.list.n);
@@ -423,7 +456,8 @@ ccn__bv ccn__build_concat_op(ccn__build *b) {
 }
 
 ccn__bv ccn__build_index_op(ccn__build *b) {
-  return ccn__build_fail(b, 800, b->span, "here", "an element or a part is taken with brackets, as in `x[1:3]`");
+  return ccn__build_fail(b, 800, b->span, "here",
+                         "an element or a part is taken with brackets, as in `x[1:3]`");
 }
 
 /* -1 counts from the end. */
@@ -442,7 +476,10 @@ static bool inside(ccn__build *b, const ccn__dim *x, const ccn__dim *limit, bool
     return false;
   }
   if (low && high) return true;
-  ccn__need(b->l, (ccn__constraint){.kind = strict ? CCN__NEED_LESS : CCN__NEED_LESS_EQ, .code = 309, .x = x, .y = limit, .span = span});
+  ccn__need(
+    b->l,
+    (ccn__constraint){
+      .kind = strict ? CCN__NEED_LESS : CCN__NEED_LESS_EQ, .code = 309, .x = x, .y = limit, .span = span});
   return true;
 }
 
@@ -451,9 +488,11 @@ ccn__bv ccn__build_index(ccn__lower *l, ccn__bv xv, const ccn__index_arg *items,
   ccn__id x = ccn__as_node(l, xv, -1);
   if (x == CCN__NO_ID) return CCN__B_FAIL;
   const ccn__type *t = ccn__ntype(l, x);
-  if (t->bundle) return ccn__build_fail(&b, 305, span, "a bundle", "a program works on all tensors of a bundle alike");
+  if (t->bundle)
+    return ccn__build_fail(&b, 305, span, "a bundle", "a program works on all tensors of a bundle alike");
   if (n > t->rank) return ccn__build_fail(&b, 309, span, "too many", "more indices than dims");
-  const ccn__dim **start = CCN__NEWN(l->arena, const ccn__dim *, CCN__MAX_RANK), **count = CCN__NEWN(l->arena, const ccn__dim *, CCN__MAX_RANK);
+  const ccn__dim **start = CCN__NEWN(l->arena, const ccn__dim *, CCN__MAX_RANK),
+                 **count = CCN__NEWN(l->arena, const ccn__dim *, CCN__MAX_RANK);
   int64_t *drop = CCN__NEWN(l->arena, int64_t, CCN__MAX_RANK);
   const ccn__dim *zero = ccn__dim_const(l->arena, 0);
   for (uint32_t d = 0; d < t->rank; d++) {
@@ -469,11 +508,14 @@ ccn__bv ccn__build_index(ccn__lower *l, ccn__bv xv, const ccn__index_arg *items,
       continue;
     }
     const ccn__dim *end = items[d].end ? from_end(l, items[d].end, extent) : extent;
-    if (!start[d] || !end || !inside(&b, start[d], end, false, items[d].span) || !inside(&b, end, extent, false, items[d].span)) return CCN__B_FAIL;
+    if (!start[d] || !end || !inside(&b, start[d], end, false, items[d].span) ||
+        !inside(&b, end, extent, false, items[d].span))
+      return CCN__B_FAIL;
     count[d] = ccn__dim_sub(l->arena, end, start[d]);
     if (!count[d]) return ccn__build_fail(&b, 310, span, "here", "this extent is too large");
   }
-  ccn__attr at[3] = {{.key = CCN__A_START, .n = t->rank, .dims = start}, {.key = CCN__A_COUNT, .n = t->rank, .dims = count},
+  ccn__attr at[3] = {{.key = CCN__A_START, .n = t->rank, .dims = start},
+                     {.key = CCN__A_COUNT, .n = t->rank, .dims = count},
                      {.key = CCN__A_DROP, .n = t->rank, .ints = drop}};
   return ccn__built(&b, ccn__emit(l, CCN__OP_INDEX, &x, 1, (ccn__attrs){at, 3}, NULL, span));
 }
@@ -483,7 +525,8 @@ ccn__bv ccn__build_take_op(ccn__build *b) {
   int64_t dim;
   if (in[0] == CCN__NO_ID) return CCN__B_FAIL;
   in[1] = ccn__slot_node(b, "idx", CCN__I64);
-  if (in[1] == CCN__NO_ID || !ccn__slot_dim(b, "dim", ccn__ntype(b->l, in[0])->rank, 0, &dim)) return CCN__B_FAIL;
+  if (in[1] == CCN__NO_ID || !ccn__slot_dim(b, "dim", ccn__ntype(b->l, in[0])->rank, 0, &dim))
+    return CCN__B_FAIL;
   ccn__attr a = {.key = CCN__A_DIM, .i = dim};
   return ccn__built(b, ccn__emit(b->l, CCN__OP_TAKE, in, 2, (ccn__attrs){&a, 1}, NULL, b->span));
 }
@@ -497,7 +540,9 @@ ccn__bv ccn__build_scatter_add_op(ccn__build *b) {
   const ccn__type *v = ccn__ntype(b->l, in[1]);
   bool fits = want.rank >= 1 && v->rank == want.rank;
   for (uint32_t d = 1; d < want.rank && fits; d++) fits = ccn__dim_equal(want.dim[d], v->dim[d]);
-  if (!fits) return ccn__build_fail(b, 305, b->span, "here", "the shape must be that of `v` with another first extent");
+  if (!fits)
+    return ccn__build_fail(b, 305, b->span, "here",
+                           "the shape must be that of `v` with another first extent");
   return ccn__built(b, ccn__emit(b->l, CCN__OP_SCATTER_ADD, in, 2, (ccn__attrs){0}, &want, b->span));
 }
 
@@ -508,7 +553,8 @@ ccn__bv ccn__build_one_hot_op(ccn__build *b) {
   const ccn__opd *n = ccn__slot(b, "n");
   const ccn__dim *extent = n->ast ? ccn__lower_dim(b->l, n->ast) : ccn__bv_dim(b->l, n->value);
   if (!extent || (ccn__slot(b, "as") && !(as = ccn__slot_type(b, "as")))) return CCN__B_FAIL;
-  if (t->rank == CCN__MAX_RANK) return ccn__build_fail(b, 208, b->span, "here", "a tensor has at most 8 dims");
+  if (t->rank == CCN__MAX_RANK)
+    return ccn__build_fail(b, 208, b->span, "here", "a tensor has at most 8 dims");
   ccn__type want = *t;
   want.dtype = as ? as->dtype : CCN__F32;
   want.dim[want.rank++] = extent;
@@ -528,7 +574,8 @@ ccn__bv ccn__build_full_op(ccn__build *b) {
     if (!ccn__lit_number(b->l, v, "the value", &n)) return CCN__B_FAIL;
     const char *why = ccn__number_fits(n, (ccn__dtype)t->dtype);
     if (why) {
-      ccn__lower_error(b->l, 102, v.span, "does not fit", "this literal %s in %s", why, ccn__dtype_name((ccn__dtype)t->dtype));
+      ccn__lower_error(b->l, 102, v.span, "does not fit", "this literal %s in %s", why,
+                       ccn__dtype_name((ccn__dtype)t->dtype));
       return CCN__B_FAIL;
     }
     lit = v.lit;
@@ -555,9 +602,11 @@ static ccn__id step_node(ccn__build *b) {
   if (id == CCN__NO_ID) return id;
   const ccn__type *t = ccn__ntype(b->l, id);
   bool same = t->rank == 0 && !t->bundle && ccn__dtype_is_int((ccn__dtype)t->dtype);
-  for (uint32_t a = 0; a < t->naxes; a++) same &= t->place[a].kind == CCN__REPLICATED || t->place[a].kind == CCN__AT;
+  for (uint32_t a = 0; a < t->naxes; a++)
+    same &= t->place[a].kind == CCN__REPLICATED || t->place[a].kind == CCN__AT;
   if (same) return id;
-  (void)ccn__build_fail(b, ccn__dtype_is_int((ccn__dtype)t->dtype) ? 800 : 104, v.span, "here", "`step` is a whole number that is the same on every rank");
+  (void)ccn__build_fail(b, ccn__dtype_is_int((ccn__dtype)t->dtype) ? 800 : 104, v.span, "here",
+                        "`step` is a whole number that is the same on every rank");
   return CCN__NO_ID;
 }
 
@@ -596,13 +645,18 @@ ccn__bv ccn__build_random_op(ccn__build *b) {
   ccn__op_dtypes c = (ccn__op_dtypes)ccn__op_table[b->op].dtypes;
   ccn__dtype d = (ccn__dtype)t->dtype;
   bool fits = c == need[0] ? ccn__dtype_is_float(d) : c == need[1] ? ccn__dtype_is_int(d) : d == CCN__BOOL;
-  if (!fits) return ccn__build_fail(b, 104, ccn__slot(b, "type")->span, ccn__dtype_name(d), "it does not make values of this dtype");
+  if (!fits)
+    return ccn__build_fail(b, 104, ccn__slot(b, "type")->span, ccn__dtype_name(d),
+                           "it does not make values of this dtype");
   if (b->op == CCN__OP_BERNOULLI && !probability(b, &at[n++])) return CCN__B_FAIL;
   if (b->op == CCN__OP_RANDINT) {
-    if (!lit_attr(b, "low", CCN__A_LOW, &at[n++], &low) || !lit_attr(b, "high", CCN__A_HIGH, &at[n++], &high)) return CCN__B_FAIL;
+    if (!lit_attr(b, "low", CCN__A_LOW, &at[n++], &low) || !lit_attr(b, "high", CCN__A_HIGH, &at[n++], &high))
+      return CCN__B_FAIL;
     bool known = !low.unknown && !high.unknown;
-    if (known && (low.is_float || high.is_float || low.i >= high.i || ccn__number_fits(low, d) || ccn__number_fits((ccn__number){.i = high.i - 1}, d)))
-      return ccn__build_fail(b, 102, b->span, "here", "`low` and `high` are whole numbers of this dtype, low < high");
+    if (known && (low.is_float || high.is_float || low.i >= high.i || ccn__number_fits(low, d) ||
+                  ccn__number_fits((ccn__number){.i = high.i - 1}, d)))
+      return ccn__build_fail(b, 102, b->span, "here",
+                             "`low` and `high` are whole numbers of this dtype, low < high");
   }
   ccn__id step = step_node(b);
   return ccn__built(b, ccn__emit(b->l, b->op, &step, 1, (ccn__attrs){at, n}, t, b->span));
@@ -620,7 +674,8 @@ ccn__bv ccn__build_rank_op(ccn__build *b) {
   ccn__name word = ccn__slot_word(b, "axis");
   uint32_t axis;
   if (!word || !ccn__axis_find(b->l, word, &axis)) {
-    ccn__lower_error(b->l, 311, ccn__slot(b, "axis")->span, "not an axis", "`rank` takes a mesh axis of this text, as in `rank(%s)`",
+    ccn__lower_error(b->l, 311, ccn__slot(b, "axis")->span, "not an axis",
+                     "`rank` takes a mesh axis of this text, as in `rank(%s)`",
                      b->l->frame->naxes ? b->l->frame->axis_name[0] : "dp");
     return CCN__B_FAIL;
   }
@@ -637,17 +692,22 @@ ccn__bv ccn__build_update_op(ccn__build *b) {
   ccn__bv t = ccn__slot_value(b, "t"), e = ccn__slot_value(b, "e");
   if (t.kind == CCN__B_ERROR || e.kind == CCN__B_ERROR) return CCN__B_FAIL;
   if (t.kind != CCN__B_NODE || l->g->nodes.at[t.node].op != CCN__OP_PARAM) {
-    ccn__diag *d = ccn__lower_error(l, 805, t.span, "not a parameter", "`update` stores in a parameter of the program");
-    if (t.kind == CCN__B_NODE) ccn__note(l->ds, d, l->g->nodes.at[t.node].span, "this value was computed here");
+    ccn__diag *d =
+      ccn__lower_error(l, 805, t.span, "not a parameter", "`update` stores in a parameter of the program");
+    if (t.kind == CCN__B_NODE)
+      ccn__note(l->ds, d, l->g->nodes.at[t.node].span, "this value was computed here");
     ccn__hint(l->ds, d, "a name that was bound again no longer means the parameter");
     return CCN__B_FAIL;
   }
-  if (l->repeats) return ccn__build_fail(b, 10, b->span, "here", "it cannot stand inside `repeat`; carry the value and update behind the block");
+  if (l->repeats)
+    return ccn__build_fail(b, 10, b->span, "here",
+                           "it cannot stand inside `repeat`; carry the value and update behind the block");
   ccn__param *p = NULL;
   for (uint32_t i = 0; i < l->g->params.n; i++)
     if (l->g->params.at[i].node == t.node) p = &l->g->params.at[i];
   if (p->update != CCN__NO_ID) {
-    ccn__diag *d = ccn__lower_error(l, 223, b->span, "the second", "parameter `%s` is updated twice", l->g->nodes.at[t.node].name);
+    ccn__diag *d = ccn__lower_error(l, 223, b->span, "the second", "parameter `%s` is updated twice",
+                                    l->g->nodes.at[t.node].name);
     ccn__note(l->ds, d, l->g->nodes.at[p->update].span, "the first update");
     ccn__hint(l->ds, d, "combine both into one expression");
     return CCN__B_FAIL;
@@ -655,10 +715,12 @@ ccn__bv ccn__build_update_op(ccn__build *b) {
   for (ccn__on_block *on = l->on; on; on = on->outer) {
     const ccn__place *place = &ccn__ntype(l, t.node)->place[on->axis];
     if (place->kind == CCN__AT && place->coord == on->coord) continue;
-    ccn__diag *d = ccn__lower_error(l, 222, b->span, "only one coordinate stores", "parameter `%s` does not live at coordinate %d of `%s` alone", l->g->nodes.at[t.node].name,
-                                    on->coord, l->g->mesh.name[on->axis]);
+    ccn__diag *d = ccn__lower_error(l, 222, b->span, "only one coordinate stores",
+                                    "parameter `%s` does not live at coordinate %d of `%s` alone",
+                                    l->g->nodes.at[t.node].name, on->coord, l->g->mesh.name[on->axis]);
     ccn__note(l->ds, d, l->g->nodes.at[t.node].span, "declared here");
-    ccn__hint(l->ds, d, "declare it `at(%d) over %s`, or update it behind the block", on->coord, l->g->mesh.name[on->axis]);
+    ccn__hint(l->ds, d, "declare it `at(%d) over %s`, or update it behind the block", on->coord,
+              l->g->mesh.name[on->axis]);
     return CCN__B_FAIL;
   }
   ccn__id in[2] = {t.node, ccn__as_node(l, e, ccn__ntype(l, t.node)->dtype)};
@@ -667,13 +729,16 @@ ccn__bv ccn__build_update_op(ccn__build *b) {
   return ccn__built(b, id);
 }
 
-ccn__bv ccn__build_none_op(ccn__build *b) { return ccn__build_fail(b, 800, b->span, "here", "it cannot be called"); }
+ccn__bv ccn__build_none_op(ccn__build *b) {
+  return ccn__build_fail(b, 800, b->span, "here", "it cannot be called");
+}
 
 /* ---- calls ---- */
 
 bool ccn__op_callable(const char *name) {
   ccn__op op;
-  return ccn__op_find(name, &op) || strcmp(name, "zeros") == 0 || strcmp(name, "ones") == 0 || strcmp(name, "size") == 0;
+  return ccn__op_find(name, &op) || strcmp(name, "zeros") == 0 || strcmp(name, "ones") == 0 ||
+         strcmp(name, "size") == 0;
 }
 
 ccn__bv ccn__build_op(ccn__lower *l, const char *name, const ccn__opd *args, uint32_t nargs, ccn__span span) {

@@ -14,7 +14,8 @@ static const char *vprintf_arena(ccn__arena *a, const char *fmt, va_list ap) {
   return s;
 }
 
-ccn__diag *ccn__lower_error(ccn__lower *l, uint16_t code, ccn__span span, const char *label, const char *fmt, ...) {
+ccn__diag *ccn__lower_error(ccn__lower *l, uint16_t code, ccn__span span, const char *label, const char *fmt,
+                            ...) {
   va_list ap;
   va_start(ap, fmt);
   const char *text = vprintf_arena(l->ds->arena, fmt, ap);
@@ -111,33 +112,58 @@ typedef struct words {
 static const char *message(ccn__lower *l, const ccn__type_error *e, const ccn__infer_in *q, words w) {
   ccn__arena *a = l->arena;
   switch (e->code) {
-  case 101: return ccn__arena_printf(a, "two dtypes meet in `%s`: %s is %s, %s is %s", w.op, w.x, w.xtype, w.y, w.ytype);
+  case 101:
+    return ccn__arena_printf(a, "two dtypes meet in `%s`: %s is %s, %s is %s", w.op, w.x, w.xtype, w.y,
+                             w.ytype);
   case 103: return ccn__arena_printf(a, "`/` is real division, but %s is %s", w.x, w.xtype);
-  case 104: return ccn__arena_printf(a, "`%s` is not defined for %s%s%s", w.op, w.xtype, w.why ? ": " : "", w.why ? w.why : "");
-  case 201: return ccn__arena_printf(a, "the operands of `%s` are cut in different dims or units over %s", w.op, w.axis);
+  case 104:
+    return ccn__arena_printf(a, "`%s` is not defined for %s%s%s", w.op, w.xtype, w.why ? ": " : "",
+                             w.why ? w.why : "");
+  case 201:
+    return ccn__arena_printf(a, "the operands of `%s` are cut in different dims or units over %s", w.op,
+                             w.axis);
   case 202: return ccn__arena_printf(a, "%s is cut along a dim that `%s` broadcasts", w.x, w.op);
   case 203:
     if (w.y) return ccn__arena_printf(a, "a local value meets a sliced one in `%s` over %s", w.op, w.axis);
     return ccn__arena_printf(a, "`%s` needs a replicated value, but %s is local over %s", w.op, w.x, w.axis);
-  case 204: return ccn__arena_printf(a, "`%s` cannot work along the dim in which %s is cut over %s", w.op, w.x, w.axis);
-  case 205: return ccn__arena_printf(a, "`%s` reduces a dim that is cut over %s, but %s is whole there", w.op, w.axis, w.x);
-  case 206: return ccn__arena_printf(a, "%s does not exist at the same coordinate of %s as the rest of `%s`%s%s", w.x, w.axis,
-                                     w.op, w.why ? ": " : "", w.why ? w.why : "");
-  case 207: return ccn__arena_printf(a, "this reshape would tear the pieces of %s apart over %s", w.x, w.axis);
-  case 209: return ccn__arena_printf(a, "alltoall along a dim exchanges local values, but %s is not local over %s", w.x, w.axis);
-  case 210: return ccn__arena_printf(a, "%s owes a reduction over %s, and `%s` does not pass it on", w.x, w.axis, w.op);
-  case 211: return ccn__arena_printf(a, "%s owes another reduction over %s than `%s` pays", w.x, w.axis,
-                                     ccn__redop_name((ccn__redop)ccn__attr_int(q->attrs, CCN__A_RED, 0)));
-  case 212: return ccn__arena_printf(a, "`%s` has nothing to reduce: %s is neither local nor owed over %s", w.op, w.x, w.axis);
-  case 213: return ccn__arena_printf(a, "`%s` needs a sliced value: %s is not sliced %sover %s", w.op, w.x,
-                                     q->op == CCN__OP_ALLTOALL ? "along that dim " : "", w.axis);
+  case 204:
+    return ccn__arena_printf(a, "`%s` cannot work along the dim in which %s is cut over %s", w.op, w.x,
+                             w.axis);
+  case 205:
+    return ccn__arena_printf(a, "`%s` reduces a dim that is cut over %s, but %s is whole there", w.op, w.axis,
+                             w.x);
+  case 206:
+    return ccn__arena_printf(a, "%s does not exist at the same coordinate of %s as the rest of `%s`%s%s", w.x,
+                             w.axis, w.op, w.why ? ": " : "", w.why ? w.why : "");
+  case 207:
+    return ccn__arena_printf(a, "this reshape would tear the pieces of %s apart over %s", w.x, w.axis);
+  case 209:
+    return ccn__arena_printf(a, "alltoall along a dim exchanges local values, but %s is not local over %s",
+                             w.x, w.axis);
+  case 210:
+    return ccn__arena_printf(a, "%s owes a reduction over %s, and `%s` does not pass it on", w.x, w.axis,
+                             w.op);
+  case 211:
+    return ccn__arena_printf(a, "%s owes another reduction over %s than `%s` pays", w.x, w.axis,
+                             ccn__redop_name((ccn__redop)ccn__attr_int(q->attrs, CCN__A_RED, 0)));
+  case 212:
+    return ccn__arena_printf(a, "`%s` has nothing to reduce: %s is neither local nor owed over %s", w.op, w.x,
+                             w.axis);
+  case 213:
+    return ccn__arena_printf(a, "`%s` needs a sliced value: %s is not sliced %sover %s", w.op, w.x,
+                             q->op == CCN__OP_ALLTOALL ? "along that dim " : "", w.axis);
   case 215: return ccn__arena_printf(a, "`%s` of %s: %s", w.op, w.x, w.why ? w.why : "nothing would move");
-  case 216: return ccn__arena_printf(a, "`%s` over %s of a value that is sliced or owed over it", w.op, w.axis);
+  case 216:
+    return ccn__arena_printf(a, "`%s` over %s of a value that is sliced or owed over it", w.op, w.axis);
   case 217: return ccn__arena_printf(a, "`%s` of %s: %s over %s", w.op, w.x, w.why ? w.why : "", w.axis);
-  case 218: return ccn__arena_printf(a, "axis %s cuts the same dim of %s further, so `%s` must not touch it", w.axis, w.x, w.op);
+  case 218:
+    return ccn__arena_printf(a, "axis %s cuts the same dim of %s further, so `%s` must not touch it", w.axis,
+                             w.x, w.op);
   case 220: return ccn__arena_printf(a, "update stores %s in %s", w.xtype, w.ytype);
   case 221: return ccn__arena_printf(a, "update stores %s in %s: the shapes differ", w.xtype, w.ytype);
-  case 222: return ccn__arena_printf(a, "update stores %s in %s: the placements differ over %s", w.xtype, w.ytype, w.axis);
+  case 222:
+    return ccn__arena_printf(a, "update stores %s in %s: the placements differ over %s", w.xtype, w.ytype,
+                             w.axis);
   case 305:
     if (w.y && e->ydim >= 0) {
       ccn__text t;
@@ -148,7 +174,8 @@ static const char *message(ccn__lower *l, const ccn__type_error *e, const ccn__i
       ccn__dim_print(q->in[e->y]->dim[e->ydim], ccn__graph_symbol_name, l->g, &t);
       return t.at;
     }
-    return ccn__arena_printf(a, "`%s` of %s: %s", w.op, w.xtype ? w.xtype : "these operands", w.why ? w.why : "shapes that do not meet");
+    return ccn__arena_printf(a, "`%s` of %s: %s", w.op, w.xtype ? w.xtype : "these operands",
+                             w.why ? w.why : "shapes that do not meet");
   default: return ccn__arena_printf(a, "`%s`: %s", w.op, w.why ? w.why : "it does not fit");
   }
 }
@@ -159,9 +186,13 @@ static const char *cure(ccn__lower *l, const ccn__type_error *e, words w) {
   case 101: return ccn__arena_printf(a, "cast one of them, as in `f32(%s)`", w.x[0] == '`' ? "x" : "...");
   case 103: return "cast first, as in `f32(x) / 2`, or use `//`, which rounds down";
   case 203:
-    return w.y ? "`allgather` the sliced value, or `reducescatter` the local one" : "only a replicated value can be sliced; `reducescatter` it instead";
-  case 205: return ccn__arena_printf(a, "give each rank its part: `slice(%s, dim: ...)`, or declare it sliced", w.x[0] == '`' ? "w" : "x");
-  case 207: return "`allgather` it first, or slice it with a `unit:` that is a multiple of the new inner extent";
+    return w.y ? "`allgather` the sliced value, or `reducescatter` the local one"
+               : "only a replicated value can be sliced; `reducescatter` it instead";
+  case 205:
+    return ccn__arena_printf(a, "give each rank its part: `slice(%s, dim: ...)`, or declare it sliced",
+                             w.x[0] == '`' ? "w" : "x");
+  case 207:
+    return "`allgather` it first, or slice it with a `unit:` that is a multiple of the new inner extent";
   case 210: return "pay it first with `allreduce`, or take each rank's bare piece with `local(x)`";
   case 212: return "it is the same on every rank already: use it as it is";
   case 222: return "`allreduce` a local or owed value, `allgather` a sliced one, before it is stored";
@@ -189,8 +220,8 @@ static const char *label(uint16_t code) {
   }
 }
 
-void ccn__report_type_error(ccn__lower *l, const ccn__infer_in *q, const ccn__id *in, const ccn__type_error *e,
-                            ccn__span span) {
+void ccn__report_type_error(ccn__lower *l, const ccn__infer_in *q, const ccn__id *in,
+                            const ccn__type_error *e, ccn__span span) {
   words w = {.op = pretty(q->op), .why = e->text, .axis = e->axis >= 0 ? l->g->mesh.name[e->axis] : ""};
   bool has_x = e->x >= 0 && (uint32_t)e->x < q->nin, has_y = e->y >= 0 && (uint32_t)e->y < q->nin;
   if (has_x) w.x = ccn__node_text(l, in[e->x]), w.xtype = ccn__type_text(l->g, q->in[e->x]);
@@ -200,7 +231,8 @@ void ccn__report_type_error(ccn__lower *l, const ccn__infer_in *q, const ccn__id
     if (has_x) w.xtype = ccn__dtype_name((ccn__dtype)q->in[e->x]->dtype);
     if (has_y) w.ytype = ccn__dtype_name((ccn__dtype)q->in[e->y]->dtype);
   }
-  ccn__diag *d = ccn__lower_error(l, e->code, span, e->text ? e->text : label(e->code), "%s", message(l, e, q, w));
+  ccn__diag *d =
+    ccn__lower_error(l, e->code, span, e->text ? e->text : label(e->code), "%s", message(l, e, q, w));
   const char *hint = cure(l, e, w);
   if (hint) ccn__hint(l->ds, d, "%s", hint);
   int axis = e->code >= 200 && e->code < 300 && e->code != 220 && e->code != 221 ? e->axis : -1;

@@ -13,16 +13,22 @@ bool ccn__axis_find(ccn__lower *l, ccn__name name, uint32_t *out_axis) {
 /* ---- extents ---- */
 
 static void need_whole(ccn__lower *l, const ccn__dim *d, ccn__span span) {
-  if (!ccn__dim_is_whole(d)) ccn__need(l, (ccn__constraint){.kind = CCN__NEED_WHOLE, .code = 310, .x = d, .span = span});
+  if (!ccn__dim_is_whole(d))
+    ccn__need(l, (ccn__constraint){.kind = CCN__NEED_WHOLE, .code = 310, .x = d, .span = span});
 }
 
 const ccn__dim *ccn__bv_dim(ccn__lower *l, ccn__bv v) {
   if (v.kind == CCN__B_ERROR) return NULL;
   if (v.kind == CCN__B_LIT && v.lit->kind == CCN__LIT_INT) return ccn__dim_const(l->arena, v.lit->i);
   if (v.kind == CCN__B_LIT && v.lit->kind == CCN__LIT_DIM) return v.lit->dim;
-  if (v.kind == CCN__B_LIT && v.lit->kind == CCN__LIT_UNKNOWN) /* check: any extent; each use is a symbol of its own */
-    return ccn__dim_symbol(l->arena, ccn__graph_symbol(l->g, ccn__internz(l->g->names, ccn__arena_printf(l->arena, "unknown%u", l->g->symbols.n)), CCN__SYM_DIM, 0, v.span));
-  ccn__diag *d = ccn__lower_error(l, 310, v.span, "not an extent", "an extent is a whole number, a symbol of the program, or + - * / of them");
+  if (v.kind == CCN__B_LIT &&
+      v.lit->kind == CCN__LIT_UNKNOWN) /* check: any extent; each use is a symbol of its own */
+    return ccn__dim_symbol(
+      l->arena, ccn__graph_symbol(
+                  l->g, ccn__internz(l->g->names, ccn__arena_printf(l->arena, "unknown%u", l->g->symbols.n)),
+                  CCN__SYM_DIM, 0, v.span));
+  ccn__diag *d = ccn__lower_error(l, 310, v.span, "not an extent",
+                                  "an extent is a whole number, a symbol of the program, or + - * / of them");
   if (v.kind == CCN__B_NODE) ccn__hint(l->ds, d, "a tensor's value is known only when the program runs");
   return NULL;
 }
@@ -30,7 +36,8 @@ const ccn__dim *ccn__bv_dim(ccn__lower *l, ccn__bv v) {
 static const ccn__dim *symbol(ccn__lower *l, ccn__name name, ccn__span span) {
   uint32_t s = ccn__graph_symbol(l->g, name, CCN__SYM_DIM, 0, span);
   const ccn__dim *d = ccn__dim_symbol(l->arena, s);
-  ccn__scope_push(l->arena, &l->frame->dims, name, (ccn__bv){.kind = CCN__B_LIT, .span = span, .lit = ccn__lit_dim(l->arena, d)});
+  ccn__scope_push(l->arena, &l->frame->dims, name,
+                  (ccn__bv){.kind = CCN__B_LIT, .span = span, .lit = ccn__lit_dim(l->arena, d)});
   return d;
 }
 
@@ -44,7 +51,8 @@ static const ccn__dim *dim_of(ccn__lower *l, const ccn__ast *e, bool declare) {
     if (v.kind == CCN__B_LIT && v.lit->kind == CCN__LIT_UNKNOWN) return symbol(l, e->name, e->span);
     return ccn__bv_dim(l, v);
   }
-  if (e->kind == CCN__AST_BINARY && (e->op == CCN__T_PLUS || e->op == CCN__T_MINUS || e->op == CCN__T_STAR || e->op == CCN__T_SLASH)) {
+  if (e->kind == CCN__AST_BINARY &&
+      (e->op == CCN__T_PLUS || e->op == CCN__T_MINUS || e->op == CCN__T_STAR || e->op == CCN__T_SLASH)) {
     if (++l->depth > 500) {
       ccn__lower_error(l, 8, e->span, "here", "nested too deeply");
       l->depth--;
@@ -57,13 +65,18 @@ static const ccn__dim *dim_of(ccn__lower *l, const ccn__ast *e, bool declare) {
     else if (e->op == CCN__T_MINUS) r = ccn__dim_sub(l->arena, x, y);
     else if (e->op == CCN__T_STAR) r = ccn__dim_mul(l->arena, x, y);
     else r = ccn__dim_div(l->arena, x, y);
-    if (!r) ccn__lower_error(l, 310, e->span, "here", e->op == CCN__T_SLASH ? "this extent cannot be divided so" : "this extent is too large");
+    if (!r)
+      ccn__lower_error(l, 310, e->span, "here",
+                       e->op == CCN__T_SLASH ? "this extent cannot be divided so"
+                                             : "this extent is too large");
     if (r && e->op == CCN__T_SLASH) need_whole(l, r, e->span);
     return r;
   }
-  if (e->kind == CCN__AST_UNARY && e->op == CCN__T_MINUS && e->a->kind == CCN__AST_INT) return ccn__dim_const(l->arena, -e->a->i);
+  if (e->kind == CCN__AST_UNARY && e->op == CCN__T_MINUS && e->a->kind == CCN__AST_INT)
+    return ccn__dim_const(l->arena, -e->a->i);
   if (e->kind == CCN__AST_STAR) {
-    ccn__lower_error(l, 1, e->span, "not here", "`*` stands for the shapes of a bundle's tensors, as in `[f32[*]]`");
+    ccn__lower_error(l, 1, e->span, "not here",
+                     "`*` stands for the shapes of a bundle's tensors, as in `[f32[*]]`");
     return NULL;
   }
   return ccn__bv_dim(l, ccn__lower_expr(l, e));
@@ -93,16 +106,23 @@ static bool place_of(ccn__lower *l, const ccn__ast *p, const ccn__type *t, bool 
   *out = (ccn__place){.kind = CCN__REPLICATED};
   if (strcmp(p->name, "replicated") == 0) return true;
   if (strcmp(p->name, "local") == 0) return out->kind = CCN__LOCAL, true;
-  const ccn__ast *first = place_arg(p, strcmp(p->name, "sliced") == 0 ? "dim" : strcmp(p->name, "at") == 0 ? "coord" : "op", 0);
+  const ccn__ast *first = place_arg(p,
+                                    strcmp(p->name, "sliced") == 0 ? "dim"
+                                    : strcmp(p->name, "at") == 0   ? "coord"
+                                                                   : "op",
+                                    0);
   if (!first) {
     ccn__lower_error(l, 800, p->span, "incomplete", "`%s` needs an argument, as in `%s`", p->name,
-                     strcmp(p->name, "sliced") == 0 ? "sliced(0)" : strcmp(p->name, "at") == 0 ? "at(0)" : "partial(sum)");
+                     strcmp(p->name, "sliced") == 0 ? "sliced(0)"
+                     : strcmp(p->name, "at") == 0   ? "at(0)"
+                                                    : "partial(sum)");
     return false;
   }
   if (strcmp(p->name, "partial") == 0) {
     ccn__redop op;
     if (first->kind != CCN__AST_NAME || !ccn__redop_find(first->name, &op) || op == CCN__RED_AVG) {
-      ccn__lower_error(l, 801, first->span, "not an operator that can be owed", "a value owes sum, prod, max or min");
+      ccn__lower_error(l, 801, first->span, "not an operator that can be owed",
+                       "a value owes sum, prod, max or min");
       return false;
     }
     out->kind = CCN__PARTIAL;
@@ -123,7 +143,8 @@ static bool place_of(ccn__lower *l, const ccn__ast *p, const ccn__type *t, bool 
   }
   if (v < 0) v += t->rank;
   if (v < 0 || v >= t->rank) {
-    ccn__lower_error(l, 309, first->span, "no such dim", "a value of %u dims has no dim %lld to be cut in", t->rank, (long long)v);
+    ccn__lower_error(l, 309, first->span, "no such dim", "a value of %u dims has no dim %lld to be cut in",
+                     t->rank, (long long)v);
     return false;
   }
   out->kind = CCN__SLICED;
@@ -148,18 +169,22 @@ static bool one_place(ccn__lower *l, const ccn__ast *p, ccn__type *t, bool decla
   ccn__inline *f = l->frame;
   if (!f->naxes) {
     ccn__diag *d = ccn__lower_error(l, 300, p->span, "over which axis?", "`%s` needs a mesh", p->name);
-    ccn__hint(l->ds, d, "begin the script with `mesh (dp)`, or give the program an axis parameter, as in `program f<ax>(...)`");
+    ccn__hint(
+      l->ds, d,
+      "begin the script with `mesh (dp)`, or give the program an axis parameter, as in `program f<ax>(...)`");
     return false;
   }
   if (!place_of(l, p, t, declare, &place)) return false;
   bool all = !p->axes.n && place.kind == CCN__LOCAL;
   if (p->axes.n && !ccn__axis_find(l, p->axes.at[0]->name, &axis)) {
-    ccn__lower_error(l, 311, p->axes.at[0]->span, "unknown axis", "there is no mesh axis `%s` here", p->axes.at[0]->name);
+    ccn__lower_error(l, 311, p->axes.at[0]->span, "unknown axis", "there is no mesh axis `%s` here",
+                     p->axes.at[0]->name);
     return false;
   }
   if (!p->axes.n && !all) {
     if (f->naxes > 1) {
-      ccn__diag *d = ccn__lower_error(l, 307, p->span, "over which axis?", "on a mesh with several axes `%s` must say over which", p->name);
+      ccn__diag *d = ccn__lower_error(l, 307, p->span, "over which axis?",
+                                      "on a mesh with several axes `%s` must say over which", p->name);
       ccn__hint(l->ds, d, "write `%s(...) over %s`", p->name, f->axis_name[0]);
       return false;
     }
@@ -174,7 +199,8 @@ static bool one_place(ccn__lower *l, const ccn__ast *p, ccn__type *t, bool decla
     }
     *seen |= UINT64_C(1) << a;
     if (place.kind == CCN__AT && l->g->mesh.size[a] && place.coord >= l->g->mesh.size[a]) {
-      ccn__lower_error(l, 308, p->span, "no such coordinate", "axis `%s` has no coordinate %d", l->g->mesh.name[a], place.coord);
+      ccn__lower_error(l, 308, p->span, "no such coordinate", "axis `%s` has no coordinate %d",
+                       l->g->mesh.name[a], place.coord);
       return false;
     }
     t->place[a] = place;
@@ -232,7 +258,8 @@ static const ccn__type *tensor_type(ccn__lower *l, const ccn__ast *e, bool decla
 
 const ccn__type *ccn__lower_type(ccn__lower *l, const ccn__ast *e, bool declare) {
   if (e->kind == CCN__AST_TENSOR_TYPE) return tensor_type(l, e, declare);
-  if (e->kind != CCN__AST_ERROR) ccn__lower_error(l, 800, e->span, "not a tensor's type", "a tensor's type is needed here");
+  if (e->kind != CCN__AST_ERROR)
+    ccn__lower_error(l, 800, e->span, "not a tensor's type", "a tensor's type is needed here");
   return NULL;
 }
 
@@ -242,7 +269,9 @@ static ccn__bundle_kind bundle_type(const ccn__ast *t) {
   return t->a->list.n == 1 && t->a->list.at[0]->kind == CCN__AST_STAR ? CCN__BUNDLE_TENSORS : CCN__NO_BUNDLE;
 }
 
-static const ccn__ast_list *bundle_places(const ccn__ast *t) { return t->params.n ? &t->params : &t->a->params; }
+static const ccn__ast_list *bundle_places(const ccn__ast *t) {
+  return t->params.n ? &t->params : &t->a->params;
+}
 
 /* ---- parameters of the program itself ---- */
 
@@ -262,14 +291,21 @@ static void other_axes(ccn__lower *l, ccn__type *t, const ccn__tensor *arg) {
     for (uint32_t i = 0; i < l->frame->naxes; i++) named |= l->frame->axis[i] == a;
     const ccn__cplace *p = &arg->place[a];
     if (!named)
-      t->place[a] = (ccn__place){.kind = p->kind, .op = p->op, .dim = p->dim, .coord = p->coord,
-                                 .unit = p->kind == CCN__SLICED && p->unit > 1 ? ccn__dim_const(l->arena, p->unit) : NULL};
+      t->place[a] = (ccn__place){
+        .kind = p->kind,
+        .op = p->op,
+        .dim = p->dim,
+        .coord = p->coord,
+        .unit = p->kind == CCN__SLICED && p->unit > 1 ? ccn__dim_const(l->arena, p->unit) : NULL};
   }
 }
 
-static const ccn__tensor *tensor_of(const ccn__val *v) { return v && v->kind == CCN__V_TENSOR ? v->tensor : NULL; }
+static const ccn__tensor *tensor_of(const ccn__val *v) {
+  return v && v->kind == CCN__V_TENSOR ? v->tensor : NULL;
+}
 
-static ccn__bv declare_bundle(ccn__lower *l, const ccn__ast *type, ccn__bundle_kind kind, const char *name, const ccn__ast *param, const ccn__val *v) {
+static ccn__bv declare_bundle(ccn__lower *l, const ccn__ast *type, ccn__bundle_kind kind, const char *name,
+                              const ccn__ast *param, const ccn__val *v) {
   ccn__type *t = CCN__NEW(l->arena, ccn__type);
   t->naxes = (uint8_t)l->g->mesh.naxes;
   t->rank = 1;
@@ -281,12 +317,14 @@ static ccn__bv declare_bundle(ccn__lower *l, const ccn__ast *type, ccn__bundle_k
   uint32_t sc = ccn__graph_symbol(l->g, count, CCN__SYM_COUNT, t->bundle_id, param->span);
   t->dim[0] = ccn__dim_symbol(l->arena, kind == CCN__BUNDLE_TENSORS ? st : sc);
   if (!dtype_of(l, type->a, &t->dtype) || !places_of(l, bundle_places(type), true, t)) return CCN__B_FAIL;
-  if (v && (v->kind == CCN__V_LIST || v->kind == CCN__V_TUPLE) && v->list->n) other_axes(l, t, tensor_of(&v->list->at[0]));
+  if (v && (v->kind == CCN__V_LIST || v->kind == CCN__V_TUPLE) && v->list->n)
+    other_axes(l, t, tensor_of(&v->list->at[0]));
   else other_axes(l, t, tensor_of(v));
   return ccn__bv_node(add_param(l, t, name, param->span), param->span);
 }
 
-static ccn__bv declare(ccn__lower *l, const ccn__ast *type, const char *name, const ccn__ast *param, const ccn__val *v) {
+static ccn__bv declare(ccn__lower *l, const ccn__ast *type, const char *name, const ccn__ast *param,
+                       const ccn__val *v) {
   ccn__bundle_kind bundle = bundle_type(type);
   if (bundle) return declare_bundle(l, type, bundle, name, param, v);
   bool list = type->kind == CCN__AST_LIST_TYPE, tuple = type->kind == CCN__AST_TUPLE_TYPE;
@@ -298,7 +336,8 @@ static ccn__bv declare(ccn__lower *l, const ccn__ast *type, const char *name, co
   }
   bool listy = v && (v->kind == CCN__V_LIST || v->kind == CCN__V_TUPLE);
   if (v && (!listy || (tuple && v->list->n != type->list.n))) {
-    ccn__lower_error(l, 800, param->span, "declared here", "parameter `%s` takes a %s%s", name, list ? "list" : "tuple", listy ? " of another length" : "");
+    ccn__lower_error(l, 800, param->span, "declared here", "parameter `%s` takes a %s%s", name,
+                     list ? "list" : "tuple", listy ? " of another length" : "");
     return CCN__B_FAIL;
   }
   ccn__bv r = {.kind = list ? CCN__B_LIST : CCN__B_TUPLE, .span = param->span, .abstract = list && !v};
@@ -340,10 +379,13 @@ static void check_bindable(ccn__lower *l, const ccn__ast *program) {
     bool alone = false;
     const ccn__ast *used = NULL;
     for (uint32_t i = 0; i < program->params.n && !alone; i++)
-      if (program->params.at[i]->a) symbols_alone(program->params.at[i]->a, l->frame->dims.at[s].name, &alone, &used);
+      if (program->params.at[i]->a)
+        symbols_alone(program->params.at[i]->a, l->frame->dims.at[s].name, &alone, &used);
     if (alone) continue;
     ccn__name n = l->frame->dims.at[s].name;
-    ccn__diag *d = ccn__lower_error(l, 303, used ? used->span : l->frame->dims.at[s].value.span, "cannot be bound here", "the symbol `%s` occurs only inside an expression", n);
+    ccn__diag *d =
+      ccn__lower_error(l, 303, used ? used->span : l->frame->dims.at[s].value.span, "cannot be bound here",
+                       "the symbol `%s` occurs only inside an expression", n);
     ccn__hint(l->ds, d, "let it stand alone as the extent of some parameter, as in `f32[%s]`", n);
   }
 }
@@ -356,7 +398,8 @@ bool ccn__declare_params(ccn__lower *l, const ccn__val *vals) {
     bool missing = vals && vals[i].kind == CCN__V_NONE;
     if (param->kind != CCN__AST_PARAM || (param->a && param->a->kind == CCN__AST_ERROR)) return false;
     if (!param->a) {
-      ccn__diag *d = ccn__lower_error(l, 1, param->span, "has no type", "a parameter of a program needs a type");
+      ccn__diag *d =
+        ccn__lower_error(l, 1, param->span, "has no type", "a parameter of a program needs a type");
       ccn__hint(l->ds, d, "write its dtype, shape and placement, as in `%s: f32[N]`", param->name);
       return false;
     }
@@ -366,7 +409,8 @@ bool ccn__declare_params(ccn__lower *l, const ccn__val *vals) {
       ccn__bv d = t ? ccn__lower_expr(l, param->b) : CCN__B_FAIL;
       if (d.kind == CCN__B_ERROR) continue;
       if (t->rank || d.kind != CCN__B_LIT) {
-        ccn__lower_error(l, 800, param->b->span, "not a literal number", "only a scalar parameter has a default, and it is a literal number");
+        ccn__lower_error(l, 800, param->b->span, "not a literal number",
+                         "only a scalar parameter has a default, and it is a literal number");
         continue;
       }
       ccn__id id = ccn__as_node(l, d, t->dtype);
@@ -394,7 +438,8 @@ typedef struct binder {
   CCN__VEC(leaf) leaves;
 } binder;
 
-static bool mismatch(binder *b, const leaf *f, uint16_t code, const char *label, const char *what, const char *hint) {
+static bool mismatch(binder *b, const leaf *f, uint16_t code, const char *label, const char *what,
+                     const char *hint) {
   ccn__lower *l = b->l;
   l->frame = b->caller;
   ccn__diag *d = ccn__lower_error(l, code, f->span, label, "%s", what);
@@ -411,8 +456,9 @@ static bool bind_dims(binder *b, const leaf *f) {
     if (e->kind != CCN__AST_NAME) continue;
     ccn__bv *known = ccn__scope_find(&b->callee->dims, e->name);
     if (!known) {
-      ccn__scope_push(l->arena, &b->callee->dims, e->name,
-                      (ccn__bv){.kind = CCN__B_LIT, .span = f->span, .lit = ccn__lit_dim(l->arena, t->dim[d])});
+      ccn__scope_push(
+        l->arena, &b->callee->dims, e->name,
+        (ccn__bv){.kind = CCN__B_LIT, .span = f->span, .lit = ccn__lit_dim(l->arena, t->dim[d])});
       continue;
     }
     const ccn__dim *k = ccn__bv_dim(l, *known);
@@ -439,7 +485,11 @@ static bool check_dims(binder *b, const leaf *f) {
     l->frame = b->caller;
     if (!want) return false;
     if (!ccn__dim_equal(want, t->dim[d]))
-      return mismatch(b, f, 305, "another extent", ccn__arena_printf(l->arena, "dim %u of the argument for `%s` has another extent than declared", d, f->param->name), NULL);
+      return mismatch(b, f, 305, "another extent",
+                      ccn__arena_printf(l->arena,
+                                        "dim %u of the argument for `%s` has another extent than declared", d,
+                                        f->param->name),
+                      NULL);
   }
   return true;
 }
@@ -447,9 +497,12 @@ static bool check_dims(binder *b, const leaf *f) {
 static const char *conversion(const ccn__place *from, const ccn__place *to) {
   if (from->kind == CCN__REPLICATED && to->kind == CCN__SLICED) return "cut it with `slice(x, dim: ...)`";
   if (from->kind == CCN__SLICED && to->kind == CCN__REPLICATED) return "gather it with `allgather(x)`";
-  if (from->kind == CCN__SLICED && to->kind == CCN__SLICED) return "change the cut with `alltoall(x, from: ..., to: ...)`";
-  if ((from->kind == CCN__LOCAL || from->kind == CCN__PARTIAL) && to->kind == CCN__REPLICATED) return "reduce it with `allreduce(sum, x)`";
-  if ((from->kind == CCN__LOCAL || from->kind == CCN__PARTIAL) && to->kind == CCN__SLICED) return "reduce and cut it with `reducescatter(sum, x, dim: ...)`";
+  if (from->kind == CCN__SLICED && to->kind == CCN__SLICED)
+    return "change the cut with `alltoall(x, from: ..., to: ...)`";
+  if ((from->kind == CCN__LOCAL || from->kind == CCN__PARTIAL) && to->kind == CCN__REPLICATED)
+    return "reduce it with `allreduce(sum, x)`";
+  if ((from->kind == CCN__LOCAL || from->kind == CCN__PARTIAL) && to->kind == CCN__SLICED)
+    return "reduce and cut it with `reducescatter(sum, x, dim: ...)`";
   if (to->kind == CCN__LOCAL) return "take each rank's bare value with `local(x)`";
   return "inside programs nothing is converted: say which collective should do it";
 }
@@ -458,15 +511,19 @@ static bool check_places(binder *b, const leaf *f) {
   ccn__lower *l = b->l;
   const ccn__type *t = l->g->nodes.at[f->node].type;
   ccn__type want = *t;
-  for (uint32_t i = 0; i < b->callee->naxes; i++) want.place[b->callee->axis[i]] = (ccn__place){.kind = CCN__REPLICATED};
+  for (uint32_t i = 0; i < b->callee->naxes; i++)
+    want.place[b->callee->axis[i]] = (ccn__place){.kind = CCN__REPLICATED};
   l->frame = b->callee;
-  bool fine = places_of(l, f->type->kind == CCN__AST_LIST_TYPE ? bundle_places(f->type) : &f->type->params, false, &want);
+  bool fine = places_of(l, f->type->kind == CCN__AST_LIST_TYPE ? bundle_places(f->type) : &f->type->params,
+                        false, &want);
   l->frame = b->caller;
   if (!fine) return false;
   for (uint32_t a = 0; a < t->naxes; a++)
     if (!ccn__place_equal(&want.place[a], &t->place[a]))
       return mismatch(b, f, 219, ccn__arena_printf(l->arena, "this is %s", ccn__type_text(l->g, t)),
-                      ccn__arena_printf(l->arena, "the argument for `%s` has another placement over `%s` than declared", f->param->name, l->g->mesh.name[a]),
+                      ccn__arena_printf(l->arena,
+                                        "the argument for `%s` has another placement over `%s` than declared",
+                                        f->param->name, l->g->mesh.name[a]),
                       conversion(&t->place[a], &want.place[a]));
   return true;
 }
@@ -479,7 +536,10 @@ static bool bind_value(binder *b, const ccn__ast *type, const ccn__ast *param, c
   if (list || tuple) {
     bool listy = v->kind == CCN__B_LIST || v->kind == CCN__B_TUPLE;
     if (!listy || (tuple && v->list.n != type->list.n))
-      return mismatch(b, &f, 800, "not that", ccn__arena_printf(l->arena, "parameter `%s` takes a %s%s", param->name, list ? "list" : "tuple", listy ? " of another length" : ""), NULL);
+      return mismatch(b, &f, 800, "not that",
+                      ccn__arena_printf(l->arena, "parameter `%s` takes a %s%s", param->name,
+                                        list ? "list" : "tuple", listy ? " of another length" : ""),
+                      NULL);
     ccn__bv *at = CCN__NEWN(l->arena, ccn__bv, v->list.n + 1);
     for (uint32_t i = 0; i < v->list.n; i++) {
       at[i] = v->list.at[i];
@@ -500,13 +560,21 @@ static bool bind_value(binder *b, const ccn__ast *type, const ccn__ast *param, c
   if (f.node == CCN__NO_ID) return false;
   const ccn__type *t = l->g->nodes.at[f.node].type;
   if (t->dtype != dtype)
-    return mismatch(b, &f, 101, ccn__arena_printf(l->arena, "this is %s", ccn__dtype_name((ccn__dtype)t->dtype)),
-                    ccn__arena_printf(l->arena, "parameter `%s` is %s, the argument is %s", param->name, element->name, ccn__dtype_name((ccn__dtype)t->dtype)), NULL);
+    return mismatch(b, &f, 101,
+                    ccn__arena_printf(l->arena, "this is %s", ccn__dtype_name((ccn__dtype)t->dtype)),
+                    ccn__arena_printf(l->arena, "parameter `%s` is %s, the argument is %s", param->name,
+                                      element->name, ccn__dtype_name((ccn__dtype)t->dtype)),
+                    NULL);
   if (t->bundle != bundle)
-    return mismatch(b, &f, 305, "not that", ccn__arena_printf(l->arena, "parameter `%s` is %s", param->name, bundle ? "a bundle" : "a tensor"), NULL);
+    return mismatch(
+      b, &f, 305, "not that",
+      ccn__arena_printf(l->arena, "parameter `%s` is %s", param->name, bundle ? "a bundle" : "a tensor"),
+      NULL);
   if (!bundle && t->rank != element->list.n)
     return mismatch(b, &f, 305, ccn__arena_printf(l->arena, "%u dims", t->rank),
-                    ccn__arena_printf(l->arena, "parameter `%s` has %u dims, the argument has %u", param->name, element->list.n, t->rank), NULL);
+                    ccn__arena_printf(l->arena, "parameter `%s` has %u dims, the argument has %u",
+                                      param->name, element->list.n, t->rank),
+                    NULL);
   *v = ccn__bv_node(f.node, v->span);
   *CCN__PUSH(l->arena, &b->leaves) = f;
   return bundle || bind_dims(b, &f);
@@ -529,7 +597,8 @@ bool ccn__bind_params(ccn__lower *l, ccn__inline *callee, ccn__bv *args, ccn__sp
     fine = args[i].kind != CCN__B_ERROR && bind_value(&b, param->a, param, &args[i]);
     ccn__scope_push(l->arena, &callee->names, param->name, args[i]);
   }
-  for (uint32_t i = 0; i < b.leaves.n && fine; i++) fine = b.leaves.at[i].type->kind == CCN__AST_LIST_TYPE || check_dims(&b, &b.leaves.at[i]);
+  for (uint32_t i = 0; i < b.leaves.n && fine; i++)
+    fine = b.leaves.at[i].type->kind == CCN__AST_LIST_TYPE || check_dims(&b, &b.leaves.at[i]);
   for (uint32_t i = 0; i < b.leaves.n && fine; i++) fine = check_places(&b, &b.leaves.at[i]);
   l->frame = b.caller;
   return fine;

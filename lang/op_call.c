@@ -3,7 +3,7 @@
 #include "call.h"
 
 typedef struct op_args {
-  ccn__name name;       /* NULL: an operator or an index */
+  ccn__name name; /* NULL: an operator or an index */
   ccn__oper op;
   const ccn__arg *args;
   uint32_t nargs;
@@ -26,7 +26,8 @@ static ccn__bv tensor_param(leaves *s, ccn__val x, ccn__span span) {
   const ccn__tensor *t = x.tensor;
   for (uint32_t i = 0; i < s->val.n; i++)
     if (s->val.at[i].tensor == t) return ccn__bv_node(l->g->params.at[i].node, span);
-  ccn__type type = {.dtype = t->dtype, .rank = t->rank, .naxes = (uint8_t)l->g->mesh.naxes, .bundle = t->bundle};
+  ccn__type type = {
+    .dtype = t->dtype, .rank = t->rank, .naxes = (uint8_t)l->g->mesh.naxes, .bundle = t->bundle};
   for (uint32_t d = 0; d < t->rank; d++) type.dim[d] = ccn__dim_const(s->arena, t->dim[d]);
   if (t->bundle) {
     type.bundle_id = l->g->nbundles++;
@@ -36,8 +37,12 @@ static ccn__bv tensor_param(leaves *s, ccn__val x, ccn__span span) {
   }
   for (uint32_t a = 0; a < t->naxes; a++) {
     const ccn__cplace *p = &t->place[a];
-    type.place[a] = (ccn__place){.kind = p->kind, .op = p->op, .dim = p->dim, .coord = p->coord,
-                                 .unit = p->kind == CCN__SLICED && p->unit > 1 ? ccn__dim_const(s->arena, p->unit) : NULL};
+    type.place[a] =
+      (ccn__place){.kind = p->kind,
+                   .op = p->op,
+                   .dim = p->dim,
+                   .coord = p->coord,
+                   .unit = p->kind == CCN__SLICED && p->unit > 1 ? ccn__dim_const(s->arena, p->unit) : NULL};
   }
   ccn__attr number = {.key = CCN__A_NUMBER, .i = l->g->params.n};
   ccn__id id = ccn__graph_add(l->g, CCN__OP_PARAM, NULL, 0, &type, (ccn__attrs){&number, 1}, span, 0);
@@ -86,7 +91,9 @@ static ccn__bv apply(ccn__lower *l, leaves *s, op_args *o) {
   }
   ccn__opd *args = CCN__NEWN(s->arena, ccn__opd, o->nargs + 1);
   for (uint32_t i = 0; i < o->nargs; i++)
-    args[i] = (ccn__opd){.name = o->args[i].name, .nspan = o->args[i].nspan, .span = o->args[i].span,
+    args[i] = (ccn__opd){.name = o->args[i].name,
+                         .nspan = o->args[i].nspan,
+                         .span = o->args[i].span,
                          .value = value(s, o->args[i].value, o->args[i].span)};
   return ccn__build_op(l, o->name, args, o->nargs, o->call);
 }
@@ -106,7 +113,8 @@ static void op_body(ccn__rt *rt, ccn__arena *arena, void *user) {
   ccn__inline frame = {.prefix = "", .naxes = rt->mesh.naxes};
   leaves s = {.l = &l, .arena = arena};
   uint32_t errors = rt->diags->errors;
-  for (uint32_t a = 0; a < rt->mesh.naxes; a++) frame.axis_name[a] = rt->mesh.name[a], frame.axis[a] = (uint8_t)a;
+  for (uint32_t a = 0; a < rt->mesh.naxes; a++)
+    frame.axis_name[a] = rt->mesh.name[a], frame.axis[a] = (uint8_t)a;
   ccn__lower_init(&l, rt, g, false);
   l.script = true;
   l.frame = &frame;
@@ -136,8 +144,10 @@ ccn__val ccn__op_call(ccn__rt *rt, ccn__name name, const ccn__arg *args, uint32_
   ccn__op op;
   op_args o = {.name = name, .args = args, .nargs = nargs, .call = call};
   if (ccn__op_find(name, &op) && only_in_programs(op)) {
-    ccn__diag *d = ccn__error(rt->diags, 804, call, "not in the script", "`%s` stands in programs only", name);
-    ccn__hint(rt->diags, d, "write a program that does it, and call that: `program f(x: f32[N] local) { ... }`");
+    ccn__diag *d =
+      ccn__error(rt->diags, 804, call, "not in the script", "`%s` stands in programs only", name);
+    ccn__hint(rt->diags, d,
+              "write a program that does it, and call that: `program f(x: f32[N] local) { ... }`");
     ccn__rt_raise(rt, d);
   }
   ccn__with_arena(rt, op_body, &o);

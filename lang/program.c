@@ -11,16 +11,15 @@ struct ccn__spec {
   ccn__graph *g;
 };
 
-
 void ccn__with_arena(ccn__rt *rt, void (*body)(ccn__rt *rt, ccn__arena *a, void *user), void *user) {
   ccn__trap trap;
   ccn__frame *frames = rt->frames;
   ccn__arena *a = ccn__heap_alloc(rt->heap, sizeof *a);
   ccn__arena_init(a, rt->heap);
-  CCN__TRY(rt->heap, trap) {
-    body(rt, a, user);
-  }
-  CCN__CATCH(rt->heap, trap) {
+  CCN__TRY(rt->heap, trap)
+  { body(rt, a, user); }
+  CCN__CATCH(rt->heap, trap)
+  {
     rt->frames = frames;
     ccn__arena_free(a);
     ccn__heap_free(rt->heap, a, sizeof *a);
@@ -90,7 +89,8 @@ static ccn__graph *spec(ccn__invoke *v, const ccn__val *vals) {
   ccn__text key;
   ccn__text_init(&key, v->arena);
   ccn__text_putc(&key, '.');
-  for (uint32_t a = 0; p->axis_choice && a < p->ast->axes.n; a++) ccn__text_printf(&key, "<%u>", p->axis_choice[a]);
+  for (uint32_t a = 0; p->axis_choice && a < p->ast->axes.n; a++)
+    ccn__text_printf(&key, "<%u>", p->axis_choice[a]);
   for (uint32_t i = 0; i < p->ast->params.n; i++) {
     const ccn__ast *type = p->ast->params.at[i]->a;
     if (vals[i].kind == CCN__V_NONE) ccn__text_putc(&key, 'd');
@@ -104,7 +104,8 @@ static ccn__graph *spec(ccn__invoke *v, const ccn__val *vals) {
   ccn__graph *g = ccn__lower_program(v->rt, p, vals, false);
   if (!g) {
     if (v->rt->diags->errors == errors)
-      ccn__rt_raise(v->rt, ccn__error(v->rt->diags, 301, v->call, "which axis?", "`%s` is generic over %u axes: say which", v->name, p->ast->axes.n));
+      ccn__rt_raise(v->rt, ccn__error(v->rt->diags, 301, v->call, "which axis?",
+                                      "`%s` is generic over %u axes: say which", v->name, p->ast->axes.n));
     ccn__rt_raise(v->rt, v->rt->diags->last);
   }
   if (v->scheduled->base && v->rt->schedule) {
@@ -134,9 +135,15 @@ static void arrange(ccn__invoke *v, const ccn__arg *args, uint32_t nargs, ccn__v
       for (k = 0; k < ast->params.n && ast->params.at[k]->name != args[i].name; k++) {}
     else next++;
     if (k >= ast->params.n || given[k]) {
-      if (k < ast->params.n) d = ccn__error(ds, 806, args[i].span, "given twice", "parameter `%s` of `%s` is given twice", ast->params.at[k]->name, v->name);
-      else if (args[i].name) d = ccn__error(ds, 806, args[i].nspan, "not expected", "`%s` has no parameter `%s`", v->name, args[i].name);
-      else d = ccn__error(ds, 800, args[i].span, "not expected", "too many arguments for `%s`, which takes %u", v->name, ast->params.n);
+      if (k < ast->params.n)
+        d = ccn__error(ds, 806, args[i].span, "given twice", "parameter `%s` of `%s` is given twice",
+                       ast->params.at[k]->name, v->name);
+      else if (args[i].name)
+        d = ccn__error(ds, 806, args[i].nspan, "not expected", "`%s` has no parameter `%s`", v->name,
+                       args[i].name);
+      else
+        d = ccn__error(ds, 800, args[i].span, "not expected", "too many arguments for `%s`, which takes %u",
+                       v->name, ast->params.n);
       ccn__note(ds, d, ast->nspan, "defined here");
       ccn__rt_raise(v->rt, d);
     }
@@ -144,23 +151,27 @@ static void arrange(ccn__invoke *v, const ccn__arg *args, uint32_t nargs, ccn__v
     vals[k] = args[i].value;
     spans[k] = args[i].span;
     if (vals[k].kind == CCN__V_NONE)
-      ccn__rt_raise(v->rt, ccn__error(ds, 800, args[i].span, "has no value", "the argument for `%s` is nothing", ast->params.at[k]->name));
+      ccn__rt_raise(v->rt, ccn__error(ds, 800, args[i].span, "has no value",
+                                      "the argument for `%s` is nothing", ast->params.at[k]->name));
   }
   for (uint32_t k = 0; k < ast->params.n; k++) {
     if (given[k] || ast->params.at[k]->b) continue;
-    d = ccn__error(ds, 800, v->call, "one is missing", "`%s` needs an argument for its parameter `%s`", v->name, ast->params.at[k]->name);
+    d = ccn__error(ds, 800, v->call, "one is missing", "`%s` needs an argument for its parameter `%s`",
+                   v->name, ast->params.at[k]->name);
     ccn__note(ds, d, ast->params.at[k]->span, "declared here");
     ccn__rt_raise(v->rt, d);
   }
 }
 
-static void flatten_args(ccn__invoke *v, const ccn__ast *type, const ccn__ast *param, ccn__val x, ccn__span span) {
+static void flatten_args(ccn__invoke *v, const ccn__ast *type, const ccn__ast *param, ccn__val x,
+                         ccn__span span) {
   bool list = type->kind == CCN__AST_LIST_TYPE && !is_bundle(type), tuple = type->kind == CCN__AST_TUPLE_TYPE;
   if (!list && !tuple) {
     ccn__invoke_actual(v, v->nactual++, x, span, param);
     return;
   }
-  for (uint32_t i = 0; i < x.list->n; i++) flatten_args(v, list ? type->a : type->list.at[i], param, x.list->at[i], span);
+  for (uint32_t i = 0; i < x.list->n; i++)
+    flatten_args(v, list ? type->a : type->list.at[i], param, x.list->at[i], span);
 }
 
 /* ---- running ---- */
@@ -179,7 +190,9 @@ static ccn__tensor *member(ccn__rt *rt, ccn__tensor *flat, uint32_t i) {
       continue;
     }
     t->buf[r] = ccn__buf_new(&rt->pool, (size_t)m->at[i].elements * size);
-    if (m->at[i].elements) memcpy(t->buf[r]->data, (char *)flat->buf[r]->data + (size_t)m->at[i].start * size, (size_t)m->at[i].elements * size);
+    if (m->at[i].elements)
+      memcpy(t->buf[r]->data, (char *)flat->buf[r]->data + (size_t)m->at[i].start * size,
+             (size_t)m->at[i].elements * size);
   }
   return t;
 }
@@ -188,13 +201,15 @@ static ccn__tensor *member(ccn__rt *rt, ccn__tensor *flat, uint32_t i) {
 static void store_back(ccn__invoke *v, ccn__actual *a) {
   ccn__rt *rt = v->rt;
   if (a->given) {
-    if (a->given != a->tensor) ccn__tensor_take(a->given, ccn__tensor_convert(rt, a->tensor, a->given->place));
+    if (a->given != a->tensor)
+      ccn__tensor_take(a->given, ccn__tensor_convert(rt, a->tensor, a->given->place));
     return;
   }
   if (!a->list) return;
   ccn__cplace whole[CCN__MAX_AXES];
   for (uint32_t k = 0; k < a->tensor->naxes; k++)
-    whole[k] = a->tensor->place[k].kind == CCN__SLICED ? (ccn__cplace){.kind = CCN__REPLICATED} : a->tensor->place[k];
+    whole[k] =
+      a->tensor->place[k].kind == CCN__SLICED ? (ccn__cplace){.kind = CCN__REPLICATED} : a->tensor->place[k];
   ccn__tensor *flat = ccn__tensor_convert(rt, a->tensor, whole);
   for (uint32_t i = 0; i < a->list->n; i++) {
     ccn__tensor *t = member(rt, flat, i);
@@ -210,9 +225,16 @@ static void store_back(ccn__invoke *v, ccn__actual *a) {
 void ccn__invoke_run(ccn__invoke *v) {
   ccn__rt *rt = v->rt;
   ccn__graph *g = v->g;
-  ccn__tensor **arg = CCN__NEWN(v->arena, ccn__tensor *, v->nactual + 1), **out = CCN__NEWN(v->arena, ccn__tensor *, g->noutputs + 1);
+  ccn__tensor **arg = CCN__NEWN(v->arena, ccn__tensor *, v->nactual + 1),
+              **out = CCN__NEWN(v->arena, ccn__tensor *, g->noutputs + 1);
   for (uint32_t i = 0; i < v->nactual; i++) arg[i] = v->actual[i].tensor;
-  ccn__exec x = {.rt = rt, .g = g, .sym = v->sym, .bundle = v->bundle, .arg = arg, .result = out, .label = v->name,
+  ccn__exec x = {.rt = rt,
+                 .g = g,
+                 .sym = v->sym,
+                 .bundle = v->bundle,
+                 .arg = arg,
+                 .result = out,
+                 .label = v->name,
                  .unshared = rt->unshared};
   ccn__frame frame = {.outer = rt->frames, .what = v->name, .call = v->call};
   rt->frames = &frame;
@@ -223,7 +245,8 @@ void ccn__invoke_run(ccn__invoke *v) {
   v->result = CCN__NONE_VAL;
   if (g->returns_tuple) {
     ccn__list *l = ccn__list_new(rt, CCN__V_TUPLE, g->noutputs);
-    for (uint32_t i = 0; i < g->noutputs; i++) ccn__list_add(rt, l, (ccn__val){.kind = CCN__V_TENSOR, .tensor = out[i]});
+    for (uint32_t i = 0; i < g->noutputs; i++)
+      ccn__list_add(rt, l, (ccn__val){.kind = CCN__V_TENSOR, .tensor = out[i]});
     v->result = (ccn__val){.kind = CCN__V_TUPLE, .list = l};
   } else if (g->noutputs) {
     v->result = (ccn__val){.kind = CCN__V_TENSOR, .tensor = out[0]};
@@ -245,16 +268,21 @@ typedef struct call_args {
 static ccn__program *with_axes(ccn__rt *rt, ccn__program *p, ccn__ast_list axes, ccn__span call) {
   uint8_t choice[CCN__MAX_AXES] = {0};
   if (axes.n != p->ast->axes.n) {
-    ccn__diag *d = ccn__error(rt->diags, 301, call, "which axes?", "`%s` has %u axis parameters, not %u", p->name, p->ast->axes.n, axes.n);
+    ccn__diag *d = ccn__error(rt->diags, 301, call, "which axes?", "`%s` has %u axis parameters, not %u",
+                              p->name, p->ast->axes.n, axes.n);
     ccn__note(rt->diags, d, p->ast->nspan, "defined here");
     ccn__rt_raise(rt, d);
   }
   for (uint32_t i = 0; i < axes.n; i++) {
     uint32_t a = 0;
     while (a < rt->mesh.naxes && rt->mesh.name[a] != axes.at[i]->name) a++;
-    if (a == rt->mesh.naxes) ccn__rt_raise(rt, ccn__error(rt->diags, 311, axes.at[i]->span, "unknown axis", "the mesh has no axis `%s`", axes.at[i]->name));
+    if (a == rt->mesh.naxes)
+      ccn__rt_raise(rt, ccn__error(rt->diags, 311, axes.at[i]->span, "unknown axis",
+                                   "the mesh has no axis `%s`", axes.at[i]->name));
     for (uint32_t j = 0; j < i; j++)
-      if (choice[j] == a) ccn__rt_raise(rt, ccn__error(rt->diags, 311, axes.at[i]->span, "named twice", "two axis parameters of `%s` cannot mean the same axis", p->name));
+      if (choice[j] == a)
+        ccn__rt_raise(rt, ccn__error(rt->diags, 311, axes.at[i]->span, "named twice",
+                                     "two axis parameters of `%s` cannot mean the same axis", p->name));
     choice[i] = (uint8_t)a;
   }
   for (ccn__program *q = p->choices; q; q = q->next_choice)
@@ -274,17 +302,20 @@ static ccn__program *with_axes(ccn__rt *rt, ccn__program *p, ccn__ast_list axes,
 static ccn__program *choose_axes(ccn__rt *rt, ccn__program *p, ccn__span call) {
   ccn__ast_list axes = rt->call_axes;
   rt->call_axes = (ccn__ast_list){0};
-  if (axes.n && !p->generic) ccn__rt_raise(rt, ccn__error(rt->diags, 800, call, "here", "`%s` has no axis parameters", p->name));
+  if (axes.n && !p->generic)
+    ccn__rt_raise(rt, ccn__error(rt->diags, 800, call, "here", "`%s` has no axis parameters", p->name));
   if (axes.n) return with_axes(rt, p, axes, call);
   if (!p->generic) return p;
   if (!rt->mesh.naxes) {
-    ccn__diag *d = ccn__error(rt->diags, 300, call, "over which axis?", "`%s` is generic over a mesh axis, but the script declares no mesh", p->name);
+    ccn__diag *d = ccn__error(rt->diags, 300, call, "over which axis?",
+                              "`%s` is generic over a mesh axis, but the script declares no mesh", p->name);
     ccn__hint(rt->diags, d, "begin the script with `mesh (dp)`");
     ccn__rt_raise(rt, d);
   }
   if (p->ast->axes.n == 1 && rt->mesh.naxes == 1) return p;
-  ccn__diag *d = ccn__error(rt->diags, 301, call, "which axis?", "`%s` is generic over %u %s: say which, as in `%s<%s>(...)`", p->name, p->ast->axes.n,
-                            p->ast->axes.n == 1 ? "axis" : "axes", p->name, rt->mesh.name[0]);
+  ccn__diag *d = ccn__error(rt->diags, 301, call, "which axis?",
+                            "`%s` is generic over %u %s: say which, as in `%s<%s>(...)`", p->name,
+                            p->ast->axes.n, p->ast->axes.n == 1 ? "axis" : "axes", p->name, rt->mesh.name[0]);
   ccn__note(rt->diags, d, p->ast->nspan, "defined here");
   ccn__rt_raise(rt, d);
 }
@@ -295,21 +326,25 @@ static void call_body(ccn__rt *rt, ccn__arena *arena, void *user) {
   uint32_t n = p->ast->params.n;
   ccn__val *vals = CCN__NEWN(arena, ccn__val, n + 1);
   ccn__span *spans = CCN__NEWN(arena, ccn__span, n + 1);
-  ccn__invoke v = {.rt = rt, .arena = arena, .program = p, .scheduled = c->scheduled, .name = p->name, .call = c->call};
+  ccn__invoke v = {
+    .rt = rt, .arena = arena, .program = p, .scheduled = c->scheduled, .name = p->name, .call = c->call};
   arrange(&v, c->args, c->nargs, vals, spans);
   v.g = spec(&v, vals);
   v.actual = CCN__NEWN(arena, ccn__actual, v.g->params.n + 1);
   for (uint32_t i = 0; i < n; i++)
-    if (vals[i].kind != CCN__V_NONE) flatten_args(&v, p->ast->params.at[i]->a, p->ast->params.at[i], vals[i], spans[i]);
+    if (vals[i].kind != CCN__V_NONE)
+      flatten_args(&v, p->ast->params.at[i]->a, p->ast->params.at[i], vals[i], spans[i]);
   ccn__invoke_bind(&v);
   ccn__invoke_run(&v);
   c->result = v.result;
 }
 
-ccn__val ccn__program_call(ccn__rt *rt, ccn__program *p, const ccn__arg *args, uint32_t nargs, ccn__span call) {
+ccn__val ccn__program_call(ccn__rt *rt, ccn__program *p, const ccn__arg *args, uint32_t nargs,
+                           ccn__span call) {
   ccn__program *scheduled = p;
   while (p->base) p = p->base;
-  call_args c = {.program = choose_axes(rt, p, call), .scheduled = scheduled, .args = args, .nargs = nargs, .call = call};
+  call_args c = {
+    .program = choose_axes(rt, p, call), .scheduled = scheduled, .args = args, .nargs = nargs, .call = call};
   ccn__with_arena(rt, call_body, &c);
   return c.result;
 }

@@ -220,7 +220,7 @@ typedef struct ccn__rt {
   struct ccn__module_list *modules;
   /* passes/: applies the schedules of P to the graph of its base; NULL after errors. Set by the driver. */
   struct ccn__graph *(*schedule)(struct ccn__rt *rt, struct ccn__graph *g, const ccn__program *p);
-  ccn__arena scratch; /* of one formatting; freed at its end */
+  ccn__arena scratch; /* of formatting: what is in it is not needed any more when the next text begins */
   uint32_t per_rank;  /* nesting of per_rank(fn(r) {...}): program calls are refused there */
   ccn__ast_list call_axes; /* of a call f<ax>(...) from the script, while ccn__program_call starts */
 } ccn__rt;

@@ -7,14 +7,17 @@
 
 #include <stdio.h>
 
-enum { MOST_TEXT = 1 << 20, MOST_NESTED = 32, SHOWN_RANKS = 8 };
+enum { MOST_TEXT = 1 << 20, MOST_NESTED = 32, SHOWN_RANKS = 8, SCRATCH_KEPT = 1 << 16 };
 
+/* Texts share the arena until there is much in it: a block made and freed for each would cut the heap to pieces. */
 void ccn__scratch_begin(ccn__rt *rt, ccn__text *t) {
-  ccn__arena_free(&rt->scratch); /* what an abandoned one left */
+  if (rt->scratch.bytes > SCRATCH_KEPT) ccn__arena_free(&rt->scratch);
   ccn__text_init(t, &rt->scratch);
 }
 
-void ccn__scratch_end(ccn__rt *rt) { ccn__arena_free(&rt->scratch); }
+void ccn__scratch_end(ccn__rt *rt) {
+  if (rt->scratch.bytes > SCRATCH_KEPT) ccn__arena_free(&rt->scratch);
+}
 
 /* ---- numbers ---------------------------------------------------------------------------------------------------- */
 

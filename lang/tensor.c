@@ -54,7 +54,8 @@ static bool contributes(const ccn__mesh *m, const ccn__tensor *t, uint32_t q, ui
   return true;
 }
 
-static void copy_common(const ccn__tensor *t, const ccn__box *from, const void *src, const ccn__box *to, void *dst) {
+static void copy_common(const ccn__tensor *t, const ccn__box *from, const void *src, const ccn__box *to,
+                        void *dst) {
   int64_t extent[CCN__MAX_RANK], src_at[CCN__MAX_RANK], dst_at[CCN__MAX_RANK];
   for (uint32_t d = 0; d < t->rank; d++) {
     int64_t a = from->start[d] > to->start[d] ? from->start[d] : to->start[d];
@@ -65,7 +66,8 @@ static void copy_common(const ccn__tensor *t, const ccn__box *from, const void *
     src_at[d] = a - from->start[d];
     dst_at[d] = a - to->start[d];
   }
-  ccn__copy_box(ccn__dtype_size((ccn__dtype)t->dtype), t->rank, dst, to->extent, dst_at, src, from->extent, src_at, extent);
+  ccn__copy_box(ccn__dtype_size((ccn__dtype)t->dtype), t->rank, dst, to->extent, dst_at, src, from->extent,
+                src_at, extent);
 }
 
 static ccn__members *copy_members(ccn__rt *rt, const ccn__members *m) {
@@ -138,10 +140,12 @@ const char *ccn__tensor_describe(ccn__rt *rt, const ccn__tensor *t) {
   ccn__text s;
   ccn__text_init(&s, rt->diags->arena);
   if (t->bundle) {
-    ccn__text_printf(&s, "[%s%s] of %u", ccn__dtype_name((ccn__dtype)t->dtype), t->bundle == CCN__BUNDLE_TENSORS ? "[*]" : "", t->members->k);
+    ccn__text_printf(&s, "[%s%s] of %u", ccn__dtype_name((ccn__dtype)t->dtype),
+                     t->bundle == CCN__BUNDLE_TENSORS ? "[*]" : "", t->members->k);
   } else {
     ccn__text_puts(&s, ccn__dtype_name((ccn__dtype)t->dtype));
-    for (uint32_t d = 0; d < t->rank; d++) ccn__text_printf(&s, "%s%lld", d ? ", " : "[", (long long)t->dim[d]);
+    for (uint32_t d = 0; d < t->rank; d++)
+      ccn__text_printf(&s, "%s%lld", d ? ", " : "[", (long long)t->dim[d]);
     if (t->rank) ccn__text_putc(&s, ']');
   }
   for (uint32_t a = 0; a < t->naxes; a++) describe_place(rt, &t->place[a], a, &s);

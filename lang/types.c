@@ -12,8 +12,16 @@
 const ccn__op_info ccn__op_table[CCN__OP_COUNT] = {
 #define CCN__K_NONE CCN__K_COUNT
 #define OP(id, name, kind, nin, sig, prule, dtypes, result, build, eval, kernel, params, doc) \
-  [CCN__OP_##id] = {name, CCN__KIND_##kind, nin, sig, CCN__PRULE_##prule, CCN__DT_##dtypes, CCN__RES_##result, \
-                    CCN__K_##kernel, params, doc},
+  [CCN__OP_##id] = {name, \
+                    CCN__KIND_##kind, \
+                    nin, \
+                    sig, \
+                    CCN__PRULE_##prule, \
+                    CCN__DT_##dtypes, \
+                    CCN__RES_##result, \
+                    CCN__K_##kernel, \
+                    params, \
+                    doc},
 #include "ops.def"
 #undef OP
 };
@@ -121,7 +129,8 @@ uint32_t ccn__mesh_coord(const ccn__mesh *m, uint32_t rank, uint32_t axis) {
   return rank / ccn__mesh_stride(m, axis) % (uint32_t)m->size[axis];
 }
 
-void ccn__slice_range(int64_t extent, int64_t unit, int64_t n, int64_t r, int64_t *out_start, int64_t *out_end) {
+void ccn__slice_range(int64_t extent, int64_t unit, int64_t n, int64_t r, int64_t *out_start,
+                      int64_t *out_end) {
   if (unit < 1) unit = 1;
   int64_t blocks = extent / unit + (extent % unit != 0), c = blocks / n + (blocks % n != 0);
   /* r*c*unit saturated at extent, without overflow: compare in blocks */
@@ -248,8 +257,9 @@ static const char *binary_value(uint8_t op, ccn__number x, ccn__number y, ccn__n
   const char *e = NULL;
   if (op >= CCN__T_LT && op <= CCN__T_NE) {
     bool both = !x.is_float && !y.is_float;
-    *out = of_int(both && (op == CCN__T_EQ || op == CCN__T_NE) ? (x.i == y.i) == (op == CCN__T_EQ)
-                                                              : compare(op, ccn__number_f64(x), ccn__number_f64(y)));
+    *out = of_int(both && (op == CCN__T_EQ || op == CCN__T_NE)
+                    ? (x.i == y.i) == (op == CCN__T_EQ)
+                    : compare(op, ccn__number_f64(x), ccn__number_f64(y)));
   } else if (op == CCN__T_AND || op == CCN__T_OR) {
     *out = of_int(op == CCN__T_AND ? x.i && y.i : x.i || y.i);
   } else if (x.is_float || y.is_float) {
@@ -283,9 +293,7 @@ const char *ccn__lit_eval(const ccn__lit *x, const int64_t *value, ccn__number *
   case CCN__LIT_DIM:
     if (!value) return out->unknown = true, NULL;
     return ccn__dim_eval(x->dim, value, &out->i);
-  case CCN__LIT_UNARY:
-    e = ccn__lit_eval(x->x, value, &l);
-    return e ? e : unary_value(x->op, l, out);
+  case CCN__LIT_UNARY: e = ccn__lit_eval(x->x, value, &l); return e ? e : unary_value(x->op, l, out);
   default:
     e = ccn__lit_eval(x->x, value, &l);
     if (!e) e = ccn__lit_eval(x->y, value, &r);
@@ -333,7 +341,8 @@ static const ccn__lit *large(const ccn__lit *l, const char **out_error) {
 const ccn__lit *ccn__lit_unary(ccn__arena *a, uint8_t op, const ccn__lit *x, const char **out_error) {
   ccn__number n;
   *out_error = NULL;
-  if ((op == CCN__T_NOT) != is_bool(x) && x->kind != CCN__LIT_UNKNOWN) return *out_error = "has an operand of the wrong kind", NULL;
+  if ((op == CCN__T_NOT) != is_bool(x) && x->kind != CCN__LIT_UNKNOWN)
+    return *out_error = "has an operand of the wrong kind", NULL;
   if (x->kind == CCN__LIT_UNKNOWN) return x;
   if (!known(x)) return large(node(a, CCN__LIT_UNARY, op, x, NULL), out_error);
   ccn__number v;
@@ -351,7 +360,8 @@ const ccn__lit *ccn__lit_binary(ccn__arena *a, uint8_t op, const ccn__lit *x, co
   if (logic != (is_bool(x) && is_bool(y)) && !(comparison && is_bool(x) == is_bool(y)))
     return *out_error = "has an operand of the wrong kind", NULL;
   if (!known(x) || !known(y)) {
-    if ((x->kind == CCN__LIT_DIM || x->kind == CCN__LIT_INT) && (y->kind == CCN__LIT_DIM || y->kind == CCN__LIT_INT) &&
+    if ((x->kind == CCN__LIT_DIM || x->kind == CCN__LIT_INT) &&
+        (y->kind == CCN__LIT_DIM || y->kind == CCN__LIT_INT) &&
         (op == CCN__T_PLUS || op == CCN__T_MINUS || op == CCN__T_STAR)) {
       const ccn__dim *dx = x->kind == CCN__LIT_DIM ? x->dim : ccn__dim_const(a, x->i);
       const ccn__dim *dy = y->kind == CCN__LIT_DIM ? y->dim : ccn__dim_const(a, y->i);
@@ -389,7 +399,8 @@ const char *ccn__number_fits(ccn__number n, ccn__dtype t) {
   }
   int64_t i = n.i;
   if (n.is_float) {
-    if (!(n.f >= -9223372036854775808.0 && n.f < 9223372036854775808.0) || n.f != floor(n.f)) return "is not a whole number";
+    if (!(n.f >= -9223372036854775808.0 && n.f < 9223372036854775808.0) || n.f != floor(n.f))
+      return "is not a whole number";
     i = (int64_t)n.f;
   }
   ccn__store_i64(t, bytes, i);

@@ -28,7 +28,7 @@ bool ccn__redop_find(const char *name, ccn__redop *out);
 
 typedef enum ccn__place_kind {
   CCN__REPLICATED,
-  CCN__SLICED,  /* dim, unit */
+  CCN__SLICED, /* dim, unit */
   CCN__LOCAL,
   CCN__PARTIAL, /* op */
   CCN__AT       /* coord */
@@ -36,7 +36,7 @@ typedef enum ccn__place_kind {
 
 typedef struct ccn__place {
   uint8_t kind;
-  uint8_t op;           /* ccn__redop */
+  uint8_t op; /* ccn__redop */
   uint16_t dim;
   int32_t coord;        /* not reduced modulo the axis while its size is unknown */
   const ccn__dim *unit; /* NULL = 1 */
@@ -49,7 +49,7 @@ typedef enum ccn__bundle_kind { CCN__NO_BUNDLE, CCN__BUNDLE_TENSORS, CCN__BUNDLE
 typedef struct ccn__type {
   uint8_t dtype; /* ccn__dtype */
   uint8_t rank;
-  uint8_t naxes; /* of the mesh */
+  uint8_t naxes;  /* of the mesh */
   uint8_t bundle; /* ccn__bundle_kind */
   uint32_t bundle_id;
   const ccn__dim *dim[CCN__MAX_RANK];
@@ -75,7 +75,8 @@ uint32_t ccn__mesh_coord(const ccn__mesh *m, uint32_t rank, uint32_t axis);
 uint32_t ccn__mesh_stride(const ccn__mesh *m, uint32_t axis); /* rank distance of neighbours on the axis */
 
 /* The map of sliced values: with c = u·ceil(ceil(D/u)/n), coordinate r owns [min(D, r·c), min(D, (r+1)·c)). */
-void ccn__slice_range(int64_t extent, int64_t unit, int64_t n, int64_t r, int64_t *out_start, int64_t *out_end);
+void ccn__slice_range(int64_t extent, int64_t unit, int64_t n, int64_t r, int64_t *out_start,
+                      int64_t *out_end);
 
 /* ---- literals: numbers that have no dtype yet, perhaps depending on sizes ------------------------------------------ */
 
@@ -91,7 +92,7 @@ typedef enum ccn__lit_kind {
 
 typedef struct ccn__lit {
   uint8_t kind;
-  uint8_t op; /* ccn__oper (ast.h) */
+  uint8_t op;            /* ccn__oper (ast.h) */
   uint16_t depth, nodes; /* of an expression, both bounded: it is walked recursively */
   union {
     int64_t i;

@@ -88,7 +88,7 @@ static bool is_padded(const ccn__piece *anchor) {
   return anchor->column > anchor[-1].column + anchor[-1].width + 1;
 }
 
-/* The column of the anchors, counted from the start of the line, that most lines of the run were given by hand: two lines at
+/* The column, counted from the start of the line, at which most anchors of the run were put by hand: two lines at
  * least share it, one of them padded for it. 0 if there is none. */
 static uint32_t chosen_column(const ccn__layout *l, uint32_t i, uint32_t end) {
   enum { COLUMNS = 128 };
@@ -97,8 +97,8 @@ static uint32_t chosen_column(const ccn__layout *l, uint32_t i, uint32_t end) {
   for (; i < end; i++) {
     const ccn__piece *p = &l->pieces.at[l->lines.at[i].first];
     const uint32_t anchor = anchor_of(l, &l->lines.at[i]);
-    const uint32_t column = p[anchor].column - p->column;
-    if (!anchor || column >= COLUMNS) continue;
+    const uint32_t column = anchor ? p[anchor].column - p->column : COLUMNS;
+    if (column >= COLUMNS) continue;
     count[column]++;
     if (is_padded(&p[anchor])) padded[column] = true;
   }

@@ -41,8 +41,8 @@ ccn__id ccn__edit_keep(ccn__pass *s, ccn__id i) {
   return s->edit.map[i] = copy(s, n, in);
 }
 
-ccn__id ccn__edit_add(ccn__pass *s, ccn__op op, const ccn__id *in, uint32_t nin, ccn__attrs attrs, const ccn__type *want,
-                      const ccn__node *like, ccn__type_error *err) {
+ccn__id ccn__edit_add(ccn__pass *s, ccn__op op, const ccn__id *in, uint32_t nin, ccn__attrs attrs,
+                      const ccn__type *want, const ccn__node *like, ccn__type_error *err) {
   const ccn__type **types = CCN__NEWN(s->arena, const ccn__type *, nin + 1);
   ccn__type t;
   for (uint32_t i = 0; i < nin; i++) types[i] = s->edit.to->nodes.at[in[i]].type;
@@ -55,7 +55,9 @@ ccn__id ccn__edit_add(ccn__pass *s, ccn__op op, const ccn__id *in, uint32_t nin,
 
 void ccn__edit_name(ccn__pass *s, ccn__id id, const ccn__node *base, const char *suffix) {
   const char *b = base->name ? base->name : base->autoname;
-  if (b) s->edit.to->nodes.at[id].name = ccn__internz(s->g->names, ccn__arena_printf(s->arena, "%s.%s", b, suffix));
+  if (b)
+    s->edit.to->nodes.at[id].name =
+      ccn__internz(s->g->names, ccn__arena_printf(s->arena, "%s.%s", b, suffix));
 }
 
 ccn__graph *ccn__edit_end(ccn__pass *s) {

@@ -13,7 +13,8 @@ static bool depends_through_region(const ccn__graph *g, ccn__id i, const bool *y
   const ccn__node *n = &g->nodes.at[i];
   if (n->op == CCN__OP_REPEAT || n->op == CCN__OP_ON) return false;
   ccn__id owner = g->regions.at[n->region].owner;
-  return owner != CCN__NO_ID && g->nodes.at[owner].op == CCN__OP_REPEAT && n->op == CCN__OP_CARRY && yes[owner];
+  return owner != CCN__NO_ID && g->nodes.at[owner].op == CCN__OP_REPEAT && n->op == CCN__OP_CARRY &&
+         yes[owner];
 }
 
 bool *ccn__after(ccn__pass *s, const ccn__ids *from) {

@@ -38,7 +38,10 @@ static bool check_connected(ccn__pass *s, const bool *in) {
     if (!in[i]) continue;
     if (first == CCN__NO_ID) first = i;
     if (find(root, i) != find(root, first))
-      return ccn__refuse(s, 404, i, "not connected with the rest", "the ops are not connected: nothing passes between %s and %s", ccn__node_label(g, first), ccn__node_label(g, i)), false;
+      return ccn__refuse(s, 404, i, "not connected with the rest",
+                         "the ops are not connected: nothing passes between %s and %s",
+                         ccn__node_label(g, first), ccn__node_label(g, i)),
+             false;
   }
   return true;
 }
@@ -51,7 +54,10 @@ static bool check_convex(ccn__pass *s, const bool *in) {
   bool *after = ccn__after(s, &ids), *before = ccn__before(s, &ids);
   for (ccn__id i = 0; i < g->nodes.n; i++)
     if (!in[i] && after[i] && before[i])
-      return ccn__refuse(s, 404, i, "this would have to run in the middle of it", "the ops are not convex: %s needs one of them and is needed by another", ccn__node_label(g, i)), false;
+      return ccn__refuse(s, 404, i, "this would have to run in the middle of it",
+                         "the ops are not convex: %s needs one of them and is needed by another",
+                         ccn__node_label(g, i)),
+             false;
   return true;
 }
 
@@ -76,10 +82,13 @@ static bool check_collective(ccn__pass *s, bulk *b, ccn__id i) {
   case CCN__OP_TO_LOCAL: return true;
   case CCN__OP_ALLREDUCE:
     if (scalar_value(n->type)) return true;
-    return ccn__refuse(s, 402, i, "this all-reduce", "an all-reduce of a tensor is a kernel of its own; `split` it first"), false;
+    return ccn__refuse(s, 402, i, "this all-reduce",
+                       "an all-reduce of a tensor is a kernel of its own; `split` it first"),
+           false;
   case CCN__OP_REDUCESCATTER:
   case CCN__OP_REDUCE:
-    if (b->first != CCN__NO_ID) return ccn__refuse(s, 402, i, "the second", "a kernel has at most one reduce-scatter"), false;
+    if (b->first != CCN__NO_ID)
+      return ccn__refuse(s, 402, i, "the second", "a kernel has at most one reduce-scatter"), false;
     b->first = i;
     return one_axis(s, b, i);
   case CCN__OP_ALLGATHER:
@@ -87,10 +96,14 @@ static bool check_collective(ccn__pass *s, bulk *b, ccn__id i) {
     if (b->second == CCN__NO_ID) b->second = i;
     return one_axis(s, b, i);
   case CCN__OP_SHIFT:
-    if (b->shift != CCN__NO_ID) return ccn__refuse(s, 402, i, "the second", "a kernel has at most one shift"), false;
+    if (b->shift != CCN__NO_ID)
+      return ccn__refuse(s, 402, i, "the second", "a kernel has at most one shift"), false;
     b->shift = i;
     return one_axis(s, b, i);
-  default: return ccn__refuse(s, 402, i, "this collective", "`%s` is not part of a kernel", ccn__op_table[n->op].name), false;
+  default:
+    return ccn__refuse(s, 402, i, "this collective", "`%s` is not part of a kernel",
+                       ccn__op_table[n->op].name),
+           false;
   }
 }
 
@@ -101,15 +114,22 @@ static bool check_members(ccn__pass *s, const bool *in, bulk *b) {
     const ccn__node *n = &g->nodes.at[i];
     if (!in[i]) continue;
     if (region == UINT32_MAX) region = n->region;
-    if (n->region != region) return ccn__refuse(s, 404, i, "in another block", "the ops stand in different blocks"), false;
-    if (ccn__op_table[n->op].kind == CCN__KIND_STRUCT) return ccn__refuse(s, 402, i, "this", "a `%s` is not part of a kernel", ccn__op_table[n->op].name), false;
+    if (n->region != region)
+      return ccn__refuse(s, 404, i, "in another block", "the ops stand in different blocks"), false;
+    if (ccn__op_table[n->op].kind == CCN__KIND_STRUCT)
+      return ccn__refuse(s, 402, i, "this", "a `%s` is not part of a kernel", ccn__op_table[n->op].name),
+             false;
     bool library = n->op == CCN__OP_MATMUL || n->op == CCN__OP_CONV2D;
     for (uint32_t k = 0; k < n->nin && library; k++)
-      if (in[n->in[k]]) return ccn__refuse(s, 402, i, "this", "a `%s` can only be the producer of a kernel", ccn__op_table[n->op].name), false;
+      if (in[n->in[k]])
+        return ccn__refuse(s, 402, i, "this", "a `%s` can only be the producer of a kernel",
+                           ccn__op_table[n->op].name),
+               false;
     if (ccn__op_table[n->op].kind == CCN__KIND_COLLECTIVE && !check_collective(s, b, i)) return false;
   }
   if (b->shift != CCN__NO_ID && (b->first != CCN__NO_ID || b->second != CCN__NO_ID))
-    return ccn__refuse(s, 402, b->shift, "this shift", "a kernel has a bulk pair or a shift, not both"), false;
+    return ccn__refuse(s, 402, b->shift, "this shift", "a kernel has a bulk pair or a shift, not both"),
+           false;
   return true;
 }
 
@@ -122,7 +142,9 @@ static bool check_pair(ccn__pass *s, const bool *in, const bulk *b) {
   for (ccn__id i = 0; i < s->g->nodes.n; i++) {
     const ccn__node *n = &s->g->nodes.at[i];
     if (in[i] && (n->op == CCN__OP_ALLGATHER || n->op == CCN__OP_BROADCAST) && !after[i])
-      return ccn__refuse(s, 402, i, "this gather", "%s does not depend on the kernel's reduce-scatter", ccn__node_label(s->g, i)), false;
+      return ccn__refuse(s, 402, i, "this gather", "%s does not depend on the kernel's reduce-scatter",
+                         ccn__node_label(s->g, i)),
+             false;
   }
   return true;
 }
@@ -137,7 +159,9 @@ static bool whole_kernels(ccn__pass *s, const bool *in, int64_t *number) {
     if (!in[i] || !f) continue;
     for (ccn__id j = 0; j < g->nodes.n; j++)
       if (!in[j] && ccn__attr_int(g->nodes.at[j].attrs, CCN__A_FUSE, 0) == f)
-        return ccn__refuse(s, 404, j, "this is part of it too", "%s is part of a kernel already; name that kernel", ccn__node_label(g, i)), false;
+        return ccn__refuse(s, 404, j, "this is part of it too",
+                           "%s is part of a kernel already; name that kernel", ccn__node_label(g, i)),
+               false;
   }
   *number = top + 1;
   return true;
@@ -150,7 +174,9 @@ bool ccn__pass_fuse(ccn__pass *s, const ccn__ids *ops, ccn__ids *out) {
   for (ccn__id i = 0; i < s->g->nodes.n; i++)
     if (no_member(&s->g->nodes.at[i])) in[i] = false;
   add_stores(s, in);
-  if (!check_members(s, in, &b) || !check_pair(s, in, &b) || !check_connected(s, in) || !check_convex(s, in) || !whole_kernels(s, in, &number)) return false;
+  if (!check_members(s, in, &b) || !check_pair(s, in, &b) || !check_connected(s, in) ||
+      !check_convex(s, in) || !whole_kernels(s, in, &number))
+    return false;
   ccn__edit_begin(s);
   for (ccn__id i = 0; i < s->g->nodes.n; i++) {
     ccn__id y = ccn__edit_keep(s, i);

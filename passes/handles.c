@@ -4,7 +4,8 @@
 
 #define FAILED ((ccn__handle){.kind = CCN__H_ERROR})
 
-static ccn__handle fail(ccn__schedule_run *r, uint16_t code, ccn__span span, const char *label, const char *text, const char *hint) {
+static ccn__handle fail(ccn__schedule_run *r, uint16_t code, ccn__span span, const char *label,
+                        const char *text, const char *hint) {
   ccn__diag *d = ccn__error(r->rt->diags, code, span, label, "%s", text);
   if (hint) ccn__hint(r->rt->diags, d, "%s", hint);
   return FAILED;
@@ -55,7 +56,9 @@ static bool matches(const char *pattern, const char *name) {
   return n && !name[n];
 }
 
-static bool names_node(const char *pattern, const ccn__node *n) { return matches(pattern, n->name) || matches(pattern, n->autoname); }
+static bool names_node(const char *pattern, const ccn__node *n) {
+  return matches(pattern, n->name) || matches(pattern, n->autoname);
+}
 
 /* A name may have been bound again: without a pattern the last one counts. */
 static ccn__handle nodes_of_path(ccn__schedule_run *r, const ccn__ast *e, const char *path) {
@@ -64,7 +67,8 @@ static ccn__handle nodes_of_path(ccn__schedule_run *r, const ccn__ast *e, const 
   ccn__id last = CCN__NO_ID;
   for (uint32_t i = r->gone.n; i-- > 0 && !many;)
     if (matches(path, r->gone.at[i].name)) {
-      ccn__diag *d = ccn__error(r->rt->diags, 401, e->span, "no longer there", "`%s` was replaced by an earlier statement", path);
+      ccn__diag *d = ccn__error(r->rt->diags, 401, e->span, "no longer there",
+                                "`%s` was replaced by an earlier statement", path);
       ccn__note(r->rt->diags, d, r->gone.at[i].where, "replaced here");
       ccn__hint(r->rt->diags, d, "name what that statement gave, as in `(rs, ag) = split(...)`");
       return FAILED;
@@ -79,7 +83,8 @@ static ccn__handle nodes_of_path(ccn__schedule_run *r, const ccn__ast *e, const 
   if (!many && last != CCN__NO_ID) *CCN__PUSH(r->arena, &h.items) = (ccn__item){last, {0}};
   if (h.items.n || many) return h;
   /* a label: all that stands under it is found through a pattern or a field */
-  const char *front = ccn__arena_printf(r->arena, "%s[", path), *dot = ccn__arena_printf(r->arena, "%s.", path);
+  const char *front = ccn__arena_printf(r->arena, "%s[", path),
+             *dot = ccn__arena_printf(r->arena, "%s.", path);
   for (ccn__id i = 0; i < r->g->nodes.n; i++) {
     const char *n = r->g->nodes.at[i].name ? r->g->nodes.at[i].name : r->g->nodes.at[i].autoname;
     if (n && (match_front(front, n) || match_front(dot, n))) {
@@ -94,8 +99,10 @@ static ccn__handle nodes_of_path(ccn__schedule_run *r, const ccn__ast *e, const 
     if (r->g->nodes.at[i].name) ccn__nearest_try(&near, r->g->nodes.at[i].name);
     if (r->g->nodes.at[i].autoname) ccn__nearest_try(&near, r->g->nodes.at[i].autoname);
   }
-  return fail(r, 400, e->span, "no such value", ccn__arena_printf(r->arena, "`%s` names nothing in the program `%s`", path, r->program->name),
-              near.best ? ccn__arena_printf(r->arena, "did you mean `%s`?", near.best) : "print the program's names with `ccn dump --stage graph`");
+  return fail(r, 400, e->span, "no such value",
+              ccn__arena_printf(r->arena, "`%s` names nothing in the program `%s`", path, r->program->name),
+              near.best ? ccn__arena_printf(r->arena, "did you mean `%s`?", near.best)
+                        : "print the program's names with `ccn dump --stage graph`");
 }
 
 /* blk[*] where no node has that name: the labels blk[0], blk[1], ... */
@@ -126,7 +133,8 @@ static ccn__handle use(ccn__schedule_run *r, const ccn__handle *known, const ccn
   h.span = e->span;
   for (uint32_t i = 0; i < h.items.n; i++) {
     if (!h.items.at[i].consumed.source) continue;
-    ccn__diag *d = ccn__error(r->rt->diags, 401, e->span, "no longer there", "`%s` was replaced by an earlier statement", e->name);
+    ccn__diag *d = ccn__error(r->rt->diags, 401, e->span, "no longer there",
+                              "`%s` was replaced by an earlier statement", e->name);
     ccn__note(r->rt->diags, d, h.items.at[i].consumed, "replaced here");
     ccn__hint(r->rt->diags, d, "name what that statement gave");
     return FAILED;
@@ -147,7 +155,8 @@ static ccn__handle of_marks(ccn__schedule_run *r, const ccn__ast *e, const bool 
   ccn__handle h = {.kind = CCN__H_NODES, .span = e->span};
   for (ccn__id i = 0; i < r->g->nodes.n; i++) {
     const ccn__node *n = &r->g->nodes.at[i];
-    if (yes[i] && ccn__op_table[n->op].kind != CCN__KIND_STRUCT) *CCN__PUSH(r->arena, &h.items) = (ccn__item){i, {0}};
+    if (yes[i] && ccn__op_table[n->op].kind != CCN__KIND_STRUCT)
+      *CCN__PUSH(r->arena, &h.items) = (ccn__item){i, {0}};
   }
   return h;
 }
@@ -161,13 +170,23 @@ static bool *copy_marks(ccn__schedule_run *r, const ccn__ids *ids) {
 static ccn__handle neighbours(ccn__schedule_run *r, const ccn__ast *e, const char *which) {
   ccn__pass s = {.rt = r->rt, .g = r->g, .arena = r->arena, .span = e->span, .name = which};
   bool between = strcmp(which, "between") == 0;
-  if (e->list.n != (between ? 2u : 1u)) return fail(r, 800, e->span, "here", ccn__arena_printf(r->arena, "`%s` takes %s", which, between ? "two handles" : "one handle"), NULL);
+  if (e->list.n != (between ? 2u : 1u))
+    return fail(r, 800, e->span, "here",
+                ccn__arena_printf(r->arena, "`%s` takes %s", which, between ? "two handles" : "one handle"),
+                NULL);
   ccn__handle a = ccn__handle_eval(r, e->list.at[0]->a);
-  if (a.kind != CCN__H_NODES) return a.kind == CCN__H_ERROR ? a : fail(r, 800, e->list.at[0]->span, "not an op", "a handle of an op is needed", NULL);
+  if (a.kind != CCN__H_NODES)
+    return a.kind == CCN__H_ERROR
+             ? a
+             : fail(r, 800, e->list.at[0]->span, "not an op", "a handle of an op is needed", NULL);
   ccn__ids ids = ccn__handle_ids(r, &a);
-  if (!between) return of_marks(r, e, strcmp(which, "after") == 0 ? ccn__after(&s, &ids) : ccn__before(&s, &ids));
+  if (!between)
+    return of_marks(r, e, strcmp(which, "after") == 0 ? ccn__after(&s, &ids) : ccn__before(&s, &ids));
   ccn__handle b = ccn__handle_eval(r, e->list.at[1]->a);
-  if (b.kind != CCN__H_NODES) return b.kind == CCN__H_ERROR ? b : fail(r, 800, e->list.at[1]->span, "not an op", "a handle of an op is needed", NULL);
+  if (b.kind != CCN__H_NODES)
+    return b.kind == CCN__H_ERROR
+             ? b
+             : fail(r, 800, e->list.at[1]->span, "not an op", "a handle of an op is needed", NULL);
   ccn__ids other = ccn__handle_ids(r, &b);
   bool *after = ccn__after(&s, &ids), *before = ccn__before(&s, &other);
   for (ccn__id i = 0; i < r->g->nodes.n; i++) after[i] = after[i] && before[i];
@@ -183,7 +202,8 @@ static ccn__handle updated(ccn__schedule_run *r, const ccn__ast *e) {
     bool *in = copy_marks(r, &ids);
     for (uint32_t p = 0; p < r->g->params.n; p++) {
       const ccn__param *x = &r->g->params.at[p];
-      if (x->update != CCN__NO_ID && (in[x->update] || in[r->g->nodes.at[x->update].in[1]])) *CCN__PUSH(r->arena, &h.items) = (ccn__item){x->node, {0}};
+      if (x->update != CCN__NO_ID && (in[x->update] || in[r->g->nodes.at[x->update].in[1]]))
+        *CCN__PUSH(r->arena, &h.items) = (ccn__item){x->node, {0}};
     }
   }
   return h;
@@ -193,21 +213,26 @@ static ccn__handle by_op(ccn__schedule_run *r, const ccn__ast *e, bool exactly_o
   ccn__op op;
   ccn__handle h = {.kind = CCN__H_NODES, .span = e->span};
   const ccn__ast *a = e->list.n == 1 ? e->list.at[0]->a : NULL;
-  if (!a || a->kind != CCN__AST_NAME || !ccn__op_find(a->name, &op)) return fail(r, 800, e->span, "here", "it takes the name of an op, as in `all(allreduce)`", NULL);
+  if (!a || a->kind != CCN__AST_NAME || !ccn__op_find(a->name, &op))
+    return fail(r, 800, e->span, "here", "it takes the name of an op, as in `all(allreduce)`", NULL);
   for (ccn__id i = 0; i < r->g->nodes.n; i++)
     if (r->g->nodes.at[i].op == op) *CCN__PUSH(r->arena, &h.items) = (ccn__item){i, {0}};
   if (exactly_one && h.items.n != 1)
-    return fail(r, 408, e->span, "not exactly one", ccn__arena_printf(r->arena, "the program has %u ops `%s`", h.items.n, a->name), "name the one that is meant");
+    return fail(r, 408, e->span, "not exactly one",
+                ccn__arena_printf(r->arena, "the program has %u ops `%s`", h.items.n, a->name),
+                "name the one that is meant");
   return h;
 }
 
 static ccn__handle call(ccn__schedule_run *r, const ccn__ast *e) {
   const char *f = e->a->kind == CCN__AST_NAME ? e->a->name : "";
-  if (strcmp(f, "after") == 0 || strcmp(f, "before") == 0 || strcmp(f, "between") == 0) return neighbours(r, e, f);
+  if (strcmp(f, "after") == 0 || strcmp(f, "before") == 0 || strcmp(f, "between") == 0)
+    return neighbours(r, e, f);
   if (strcmp(f, "updated") == 0) return updated(r, e);
   if (strcmp(f, "only") == 0) return by_op(r, e, true);
   if (strcmp(f, "all") == 0) return by_op(r, e, false);
-  return fail(r, 801, e->span, "not a selector", "this is no selector", "the selectors are after, before, between, updated, only, all and outputs");
+  return fail(r, 801, e->span, "not a selector", "this is no selector",
+              "the selectors are after, before, between, updated, only, all and outputs");
 }
 
 static ccn__handle list(ccn__schedule_run *r, const ccn__ast *e) {
@@ -226,7 +251,8 @@ ccn__handle ccn__handle_eval(ccn__schedule_run *r, const ccn__ast *e) {
   case CCN__AST_LIST:
   case CCN__AST_TUPLE: return list(r, e);
   case CCN__AST_CALL: return call(r, e);
-  case CCN__AST_STRING: return (ccn__handle){.kind = CCN__H_WORD, .span = e->span, .word = e->list.n ? e->list.at[0]->str : ""};
+  case CCN__AST_STRING:
+    return (ccn__handle){.kind = CCN__H_WORD, .span = e->span, .word = e->list.n ? e->list.at[0]->str : ""};
   case CCN__AST_NAME:
     if (ccn__handle_find(r, e->name)) return use(r, ccn__handle_find(r, e->name), e);
     if (strcmp(e->name, "outputs") == 0) {
@@ -251,7 +277,8 @@ ccn__handle ccn__handle_eval(ccn__schedule_run *r, const ccn__ast *e) {
 
 /* ---- following ---- */
 
-static void follow(const ccn__graph *old, ccn__handle *h, const ccn__id *map, const bool *used, ccn__span where) {
+static void follow(const ccn__graph *old, ccn__handle *h, const ccn__id *map, const bool *used,
+                   ccn__span where) {
   uint32_t n = 0;
   (void)old;
   for (uint32_t i = 0; i < h->items.n; i++) {
@@ -263,7 +290,8 @@ static void follow(const ccn__graph *old, ccn__handle *h, const ccn__id *map, co
   h->items.n = n;
 }
 
-void ccn__handles_follow(ccn__schedule_run *r, const ccn__graph *old, const ccn__id *map, const ccn__ids *ids, ccn__span where) {
+void ccn__handles_follow(ccn__schedule_run *r, const ccn__graph *old, const ccn__id *map, const ccn__ids *ids,
+                         ccn__span where) {
   bool *used = CCN__NEWN(r->arena, bool, old->nodes.n + 1);
   for (uint32_t i = 0; i < ids->n; i++) used[ids->at[i]] = true;
   for (ccn__schedule_scope *s = r->scope; s; s = s->outer)

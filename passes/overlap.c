@@ -19,7 +19,10 @@ static bool check_order(ccn__pass *s, const uint32_t *stage) {
   for (ccn__id i = 0; i < g->nodes.n; i++)
     for (uint32_t k = 0; k < g->nodes.at[i].nin; k++) {
       uint32_t a = stage[g->nodes.at[i].in[k]], b = stage[i];
-      if (a && b && a > b) return ccn__refuse(s, 404, i, "this reads a later stage", "the stages are not in the order in which values pass"), false;
+      if (a && b && a > b)
+        return ccn__refuse(s, 404, i, "this reads a later stage",
+                           "the stages are not in the order in which values pass"),
+               false;
     }
   return true;
 }
@@ -32,7 +35,10 @@ static bool check_convex(ccn__pass *s, const uint32_t *stage) {
   bool *after = ccn__after(s, &ids), *before = ccn__before(s, &ids);
   for (ccn__id i = 0; i < g->nodes.n; i++)
     if (!stage[i] && after[i] && before[i])
-      return ccn__refuse(s, 404, i, "this lies between", "the chain is not convex: %s needs one of its ops and is needed by another", ccn__node_label(g, i)), false;
+      return ccn__refuse(s, 404, i, "this lies between",
+                         "the chain is not convex: %s needs one of its ops and is needed by another",
+                         ccn__node_label(g, i)),
+             false;
   return true;
 }
 
@@ -46,16 +52,24 @@ bool ccn__pass_overlap(ccn__pass *s, const ccn__ids *stages, uint32_t nstages, c
       ccn__id x = stages[k].at[i];
       const ccn__node *n = &g->nodes.at[x];
       if (n->op == CCN__OP_PARAM || n->op == CCN__OP_CONST) continue;
-      if (ccn__op_table[n->op].kind == CCN__KIND_STRUCT) return ccn__refuse(s, 402, x, "this", "a `%s` is not part of a chain", ccn__op_table[n->op].name), false;
-      if (stage[x]) return ccn__refuse(s, 404, x, "named twice", "%s is in two stages", ccn__node_label(g, x)), false;
+      if (ccn__op_table[n->op].kind == CCN__KIND_STRUCT)
+        return ccn__refuse(s, 402, x, "this", "a `%s` is not part of a chain", ccn__op_table[n->op].name),
+               false;
+      if (stage[x])
+        return ccn__refuse(s, 404, x, "named twice", "%s is in two stages", ccn__node_label(g, x)), false;
       stage[x] = k + 1;
     }
   for (ccn__id i = 0; i < g->nodes.n; i++) {
-    int64_t o = ccn__attr_int(g->nodes.at[i].attrs, CCN__A_OVERLAP, 0), f = ccn__attr_int(g->nodes.at[i].attrs, CCN__A_FUSE, 0);
+    int64_t o = ccn__attr_int(g->nodes.at[i].attrs, CCN__A_OVERLAP, 0),
+            f = ccn__attr_int(g->nodes.at[i].attrs, CCN__A_FUSE, 0);
     if (o > number) number = o;
-    if (stage[i] && o) return ccn__refuse(s, 404, i, "this", "%s is part of a chain already", ccn__node_label(g, i)), false;
+    if (stage[i] && o)
+      return ccn__refuse(s, 404, i, "this", "%s is part of a chain already", ccn__node_label(g, i)), false;
     for (ccn__id j = 0; j < g->nodes.n && f && stage[i]; j++)
-      if (!stage[j] && ccn__attr_int(g->nodes.at[j].attrs, CCN__A_FUSE, 0) == f) return ccn__refuse(s, 404, j, "this is part of it too", "%s is part of a kernel; name that kernel", ccn__node_label(g, i)), false;
+      if (!stage[j] && ccn__attr_int(g->nodes.at[j].attrs, CCN__A_FUSE, 0) == f)
+        return ccn__refuse(s, 404, j, "this is part of it too", "%s is part of a kernel; name that kernel",
+                           ccn__node_label(g, i)),
+               false;
   }
   for (uint32_t k = 0; k + 1 < nstages; k++)
     if (!feeds(g, stage, k)) {

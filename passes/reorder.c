@@ -24,15 +24,15 @@ typedef struct reorder {
   ccn__pass *s;
   const ccn__graph *g;
   ccn__id gather;
-  uint64_t over;     /* g's axes */
-  bool *in;          /* ops and what joined */
-  bool *depends;     /* on the gather */
+  uint64_t over;          /* g's axes */
+  bool *in;               /* ops and what joined */
+  bool *depends;          /* on the gather */
   const ccn__type **type; /* of the moved version, for ops that depend on the gather */
-  cut *want;         /* of ops that joined */
-  ccn__id *slice;    /* the slice made of a value from outside, for one cut */
+  cut *want;              /* of ops that joined */
+  ccn__id *slice;         /* the slice made of a value from outside, for one cut */
   cut *slice_cut;
-  ccn__id *moved;    /* new node on slices */
-  ccn__id *whole;    /* new gathered or replicated value of a moved op */
+  ccn__id *moved; /* new node on slices */
+  ccn__id *whole; /* new gathered or replicated value of a moved op */
 } reorder;
 
 static bool sliced_over(const reorder *r, const ccn__type *t, cut *out) {
@@ -66,7 +66,9 @@ static bool check_kinds(reorder *r) {
   for (ccn__id i = 0; i < r->g->nodes.n; i++) {
     const ccn__node *n = &r->g->nodes.at[i];
     if (!r->in[i] || may_move(n)) continue;
-    return ccn__refuse(r->s, 402, i, "this op", "%s is a `%s`, which does not run on slices", ccn__node_label(r->g, i), ccn__op_table[n->op].name), false;
+    return ccn__refuse(r->s, 402, i, "this op", "%s is a `%s`, which does not run on slices",
+                       ccn__node_label(r->g, i), ccn__op_table[n->op].name),
+           false;
   }
   return true;
 }
@@ -75,7 +77,10 @@ static bool check_closed(reorder *r, const ccn__ids *ops) {
   bool *before = ccn__before(r->s, ops);
   for (ccn__id i = r->gather + 1; i < r->g->nodes.n; i++)
     if (r->depends[i] && before[i] && !r->in[i])
-      return ccn__refuse(r->s, 403, i, "left out", "the ops are not closed: %s lies between the gather and one of them", ccn__node_label(r->g, i)), false;
+      return ccn__refuse(r->s, 403, i, "left out",
+                         "the ops are not closed: %s lies between the gather and one of them",
+                         ccn__node_label(r->g, i)),
+             false;
   return true;
 }
 
@@ -102,7 +107,8 @@ static bool whole_type(const ccn__type *t) {
 static void join(reorder *r) {
   const ccn__graph *g = r->g;
   uint32_t region = g->nodes.at[r->gather].region;
-  uint32_t *readers = CCN__NEWN(r->s->arena, uint32_t, g->nodes.n + 1), *inside = CCN__NEWN(r->s->arena, uint32_t, g->nodes.n + 1);
+  uint32_t *readers = CCN__NEWN(r->s->arena, uint32_t, g->nodes.n + 1),
+           *inside = CCN__NEWN(r->s->arena, uint32_t, g->nodes.n + 1);
   for (ccn__id i = 0; i < g->nodes.n; i++)
     for (uint32_t k = 0; k < g->nodes.at[i].nin; k++) readers[g->nodes.at[i].in[k]]++;
   for (uint32_t k = 0; k < g->noutputs; k++) readers[g->outputs[k]]++;
@@ -110,8 +116,10 @@ static void join(reorder *r) {
     for (uint32_t k = 0; k < g->regions.at[q].nyield; k++) readers[g->regions.at[q].yield[k]]++;
   for (ccn__id i = g->nodes.n; i-- > 0;) {
     const ccn__node *n = &g->nodes.at[i];
-    bool could = may_move(n) && n->op != CCN__OP_UPDATE && n->op != CCN__OP_SHIFT && n->region == region && whole_type(n->type);
-    if (!r->in[i] && !r->depends[i] && i != r->gather && could && readers[i] && inside[i] == readers[i]) r->in[i] = true;
+    bool could = may_move(n) && n->op != CCN__OP_UPDATE && n->op != CCN__OP_SHIFT && n->region == region &&
+                 whole_type(n->type);
+    if (!r->in[i] && !r->depends[i] && i != r->gather && could && readers[i] && inside[i] == readers[i])
+      r->in[i] = true;
     if (r->in[i])
       for (uint32_t k = 0; k < n->nin; k++) inside[n->in[k]]++;
   }
@@ -135,7 +143,8 @@ static bool types(reorder *r) {
     const ccn__node *n = &g->nodes.at[i];
     if (!r->in[i] || !r->depends[i]) continue;
     const ccn__type **in = CCN__NEWN(r->s->arena, const ccn__type *, n->nin + 1);
-    for (uint32_t k = 0; k < n->nin; k++) in[k] = r->type[n->in[k]] ? r->type[n->in[k]] : g->nodes.at[n->in[k]].type;
+    for (uint32_t k = 0; k < n->nin; k++)
+      in[k] = r->type[n->in[k]] ? r->type[n->in[k]] : g->nodes.at[n->in[k]].type;
     if (n->op == CCN__OP_UPDATE) {
       r->type[i] = in[1];
       continue;
@@ -143,10 +152,12 @@ static bool types(reorder *r) {
     ccn__type *t = CCN__NEW(r->s->arena, ccn__type);
     ccn__type_error err;
     uint64_t mask;
-    ccn__infer_in q = {.g = r->s->g, .op = (ccn__op)n->op, .in = in, .nin = n->nin, .attrs = n->attrs, .want = n->type};
+    ccn__infer_in q = {
+      .g = r->s->g, .op = (ccn__op)n->op, .in = in, .nin = n->nin, .attrs = n->attrs, .want = n->type};
     if (!ccn__infer(&q, t, &err))
-      return ccn__refuse(r->s, 402, i, "this op", "%s cannot run on slices (CCN%04u: %s)", ccn__node_label(g, i), err.code,
-                         err.text ? err.text : "its operands do not fit"), false;
+      return ccn__refuse(r->s, 402, i, "this op", "%s cannot run on slices (CCN%04u: %s)",
+                         ccn__node_label(g, i), err.code, err.text ? err.text : "its operands do not fit"),
+             false;
     r->type[i] = paid_type(r, t, &mask);
   }
   return true;
@@ -162,7 +173,8 @@ static cut aligned(const ccn__type *from, const ccn__type *to, cut c) {
 }
 
 static bool same_cut(cut x, cut y) {
-  ccn__place a = {.kind = CCN__SLICED, .dim = x.dim, .unit = x.unit}, b = {.kind = CCN__SLICED, .dim = y.dim, .unit = y.unit};
+  ccn__place a = {.kind = CCN__SLICED, .dim = x.dim, .unit = x.unit},
+             b = {.kind = CCN__SLICED, .dim = y.dim, .unit = y.unit};
   return x.sliced == y.sliced && ccn__place_equal(&a, &b);
 }
 
@@ -204,7 +216,8 @@ static ccn__id pay(reorder *r, ccn__id x, const ccn__node *like) {
     if ((r->over >> a & 1) && t.place[a].kind == CCN__PARTIAL) op = t.place[a].op;
   (void)paid_type(r, &t, &mask);
   if (!mask) return x;
-  ccn__attr at[3] = {{.key = CCN__A_RED, .i = op}, {.key = CCN__A_OVER, .i = (int64_t)mask},
+  ccn__attr at[3] = {{.key = CCN__A_RED, .i = op},
+                     {.key = CCN__A_OVER, .i = (int64_t)mask},
                      {.key = CCN__A_ORDER, .i = mask & (mask - 1) ? CCN__ORDER_AXIS : CCN__ORDER_RANK}};
   ccn__edit_name(r->s, x, like, "part");
   ccn__id y = ccn__edit_add(r->s, CCN__OP_ALLREDUCE, &x, 1, (ccn__attrs){at, 3}, NULL, like, &err);
@@ -220,7 +233,9 @@ static ccn__id outside_value(reorder *r, ccn__id j, cut c, const ccn__node *like
   cut have;
   if (!c.sliced || n->op == CCN__OP_CONST || sliced_over(r, n->type, &have)) return x;
   if (r->slice[j] != CCN__NO_ID && same_cut(r->slice_cut[j], c)) return r->slice[j];
-  ccn__attr at[3] = {{.key = CCN__A_OVER, .i = (int64_t)r->over}, {.key = CCN__A_DIM, .i = c.dim}, {.key = CCN__A_UNIT, .dim = c.unit}};
+  ccn__attr at[3] = {{.key = CCN__A_OVER, .i = (int64_t)r->over},
+                     {.key = CCN__A_DIM, .i = c.dim},
+                     {.key = CCN__A_UNIT, .dim = c.unit}};
   ccn__id y = ccn__edit_add(r->s, CCN__OP_SLICE, &x, 1, (ccn__attrs){at, c.unit ? 3 : 2}, NULL, like, &err);
   if (y == CCN__NO_ID) return x;
   ccn__edit_name(r->s, y, n, "slice");
@@ -272,7 +287,8 @@ static bool emit(reorder *r, ccn__id i, bool live_out, ccn__ids *ops, ccn__ids *
     if (value == CCN__NO_ID) return false;
     ccn__id in[2] = {s->edit.map[n->in[0]], value};
     ccn__id u = ccn__edit_add(s, CCN__OP_UPDATE, in, 2, n->attrs, NULL, n, &err);
-    if (u == CCN__NO_ID) return ccn__refuse(s, err.code, i, "this update", "its value cannot be stored"), false;
+    if (u == CCN__NO_ID)
+      return ccn__refuse(s, err.code, i, "this update", "its value cannot be stored"), false;
     s->edit.to->nodes.at[u].name = n->name;
     s->edit.to->nodes.at[u].autoname = n->autoname;
     s->edit.map[i] = u;
@@ -284,26 +300,34 @@ static bool emit(reorder *r, ccn__id i, bool live_out, ccn__ids *ops, ccn__ids *
   uint32_t before = s->edit.to->nodes.n;
   for (uint32_t k = 0; k < n->nin; k++) in[k] = operand(r, n, i, k);
   ccn__id x = ccn__edit_add(s, (ccn__op)n->op, in, n->nin, n->attrs, n->type, n, &err);
-  if (x == CCN__NO_ID) return ccn__refuse(s, 402, i, "this op", "%s cannot run on slices (CCN%04u)", ccn__node_label(r->g, i), err.code), false;
+  if (x == CCN__NO_ID)
+    return ccn__refuse(s, 402, i, "this op", "%s cannot run on slices (CCN%04u)", ccn__node_label(r->g, i),
+                       err.code),
+           false;
   s->edit.to->nodes.at[x].name = n->name;
   s->edit.to->nodes.at[x].autoname = n->autoname;
   ccn__id paid = pay(r, x, n);
   if (paid == CCN__NO_ID) return false;
-  for (ccn__id k = before; k < s->edit.to->nodes.n; k++) *CCN__PUSH(s->arena, ops) = k; /* slices and all-reduces too */
+  for (ccn__id k = before; k < s->edit.to->nodes.n; k++)
+    *CCN__PUSH(s->arena, ops) = k; /* slices and all-reduces too */
   r->moved[i] = s->edit.map[i] = paid;
   if (!live_out) return true;
   ccn__id w = gathered(r, i, gathers);
-  if (w == CCN__NO_ID) return ccn__refuse(s, 402, i, "this op", "%s cannot be gathered", ccn__node_label(r->g, i)), false;
+  if (w == CCN__NO_ID)
+    return ccn__refuse(s, 402, i, "this op", "%s cannot be gathered", ccn__node_label(r->g, i)), false;
   s->edit.map[i] = w;
   return true;
 }
 
 static bool rebuild(reorder *r, ccn__ids *ops, ccn__ids *gathers) {
   const ccn__graph *g = r->g;
-  bool *outside = CCN__NEWN(r->s->arena, bool, g->nodes.n + 1), *read = CCN__NEWN(r->s->arena, bool, g->nodes.n + 1);
+  bool *outside = CCN__NEWN(r->s->arena, bool, g->nodes.n + 1),
+       *read = CCN__NEWN(r->s->arena, bool, g->nodes.n + 1);
   outside_readers(r, outside, read);
-  for (ccn__id i = 0; i < g->nodes.n; i++) /* an update stores the whole of a value that is the gather itself */
-    if (r->in[i] && g->nodes.at[i].op == CCN__OP_UPDATE && g->nodes.at[i].in[1] == r->gather) outside[r->gather] = true;
+  for (ccn__id i = 0; i < g->nodes.n;
+       i++) /* an update stores the whole of a value that is the gather itself */
+    if (r->in[i] && g->nodes.at[i].op == CCN__OP_UPDATE && g->nodes.at[i].in[1] == r->gather)
+      outside[r->gather] = true;
   ccn__edit_begin(r->s);
   for (ccn__id i = 0; i < g->nodes.n; i++) {
     if (r->in[i]) {
@@ -316,14 +340,22 @@ static bool rebuild(reorder *r, ccn__ids *ops, ccn__ids *gathers) {
   return true;
 }
 
-bool ccn__pass_reorder(ccn__pass *s, const ccn__ids *ops, ccn__id gather, ccn__ids *out_ops, ccn__ids *out_gathers) {
+bool ccn__pass_reorder(ccn__pass *s, const ccn__ids *ops, ccn__id gather, ccn__ids *out_ops,
+                       ccn__ids *out_gathers) {
   const ccn__node *g = &s->g->nodes.at[gather];
   uint32_t n = s->g->nodes.n;
   if (g->op != CCN__OP_ALLGATHER && g->op != CCN__OP_BROADCAST)
-    return ccn__refuse(s, 402, gather, "this", "%s is a `%s`, and ops move only before an all-gather or a broadcast", ccn__node_label(s->g, gather), ccn__op_table[g->op].name), false;
+    return ccn__refuse(s, 402, gather, "this",
+                       "%s is a `%s`, and ops move only before an all-gather or a broadcast",
+                       ccn__node_label(s->g, gather), ccn__op_table[g->op].name),
+           false;
   ccn__ids one = {0};
   *CCN__PUSH(s->arena, &one) = gather;
-  reorder r = {.s = s, .g = s->g, .gather = gather, .over = (uint64_t)ccn__attr_int(g->attrs, CCN__A_OVER, 0), .in = ccn__in_set(s, ops)};
+  reorder r = {.s = s,
+               .g = s->g,
+               .gather = gather,
+               .over = (uint64_t)ccn__attr_int(g->attrs, CCN__A_OVER, 0),
+               .in = ccn__in_set(s, ops)};
   r.depends = ccn__after(s, &one);
   r.type = CCN__NEWN(s->arena, const ccn__type *, n + 1);
   r.want = CCN__NEWN(s->arena, cut, n + 1);
@@ -335,7 +367,10 @@ bool ccn__pass_reorder(ccn__pass *s, const ccn__ids *ops, ccn__id gather, ccn__i
   memset(r.moved, 0xff, n * sizeof(ccn__id));
   memset(r.whole, 0xff, n * sizeof(ccn__id));
   r.type[gather] = s->g->nodes.at[g->in[0]].type;
-  if (r.in[gather]) return ccn__refuse(s, 402, gather, "the gather", "the gather cannot be among the ops that move before it"), false;
+  if (r.in[gather])
+    return ccn__refuse(s, 402, gather, "the gather",
+                       "the gather cannot be among the ops that move before it"),
+           false;
   if (!check_closed(&r, ops) || !check_kinds(&r)) return false;
   join(&r);
   if (!types(&r)) return false;

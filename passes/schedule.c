@@ -6,7 +6,8 @@ enum { MAX_SCHEDULE_DEPTH = 32, MAX_STAGES = 64 };
 
 static bool statement(ccn__schedule_run *r, const ccn__ast *s);
 
-static bool fail(ccn__schedule_run *r, uint16_t code, ccn__span span, const char *label, const char *text, const char *hint) {
+static bool fail(ccn__schedule_run *r, uint16_t code, ccn__span span, const char *label, const char *text,
+                 const char *hint) {
   ccn__diag *d = ccn__error(r->rt->diags, code, span, label, "%s", text);
   if (hint) ccn__hint(r->rt->diags, d, "%s", hint);
   return false;
@@ -31,22 +32,29 @@ static bool only_named(ccn__schedule_run *r, const ccn__ast *call, const char *c
     const ccn__ast *a = call->list.at[i];
     bool known = !a->name;
     for (uint32_t k = 0; k < n; k++) known |= a->name && strcmp(a->name, allowed[k]) == 0;
-    if (!known) return fail(r, 806, a->nspan, "not expected", ccn__arena_printf(r->arena, "`%s` has no parameter `%s`", call->a->name, a->name), NULL);
+    if (!known)
+      return fail(r, 806, a->nspan, "not expected",
+                  ccn__arena_printf(r->arena, "`%s` has no parameter `%s`", call->a->name, a->name), NULL);
   }
   return true;
 }
 
 /* Argument k as nodes. An empty list is CCN0407 (`try` skips the statement). */
-static bool nodes(ccn__schedule_run *r, const ccn__ast *call, uint32_t k, ccn__ids *out, bool *selected, bool *empty) {
+static bool nodes(ccn__schedule_run *r, const ccn__ast *call, uint32_t k, ccn__ids *out, bool *selected,
+                  bool *empty) {
   ccn__handle h = ccn__handle_eval(r, call->list.at[k]->a);
   if (h.kind == CCN__H_ERROR) return false;
-  if (h.kind != CCN__H_NODES) return fail(r, 800, call->list.at[k]->span, "not an op", ccn__arena_printf(r->arena, "`%s` takes handles of ops", call->a->name), NULL);
+  if (h.kind != CCN__H_NODES)
+    return fail(r, 800, call->list.at[k]->span, "not an op",
+                ccn__arena_printf(r->arena, "`%s` takes handles of ops", call->a->name), NULL);
   ccn__ids ids = ccn__handle_ids(r, &h);
   for (uint32_t i = 0; i < ids.n; i++) *CCN__PUSH(r->arena, out) = ids.at[i];
   if (selected) *selected = h.selected;
   if (!ids.n && !h.selected) {
     *empty = true;
-    if (!r->trying) return fail(r, 407, call->list.at[k]->span, "nothing", "the selection is empty", "write `try` before the statement if that may happen");
+    if (!r->trying)
+      return fail(r, 407, call->list.at[k]->span, "nothing", "the selection is empty",
+                  "write `try` before the statement if that may happen");
   }
   return true;
 }
@@ -55,7 +63,10 @@ static bool one_node(ccn__schedule_run *r, const ccn__ast *call, uint32_t k, ccn
   ccn__ids ids = {0};
   if (!nodes(r, call, k, &ids, NULL, empty)) return false;
   if (*empty) return true;
-  if (ids.n != 1) return fail(r, 408, call->list.at[k]->span, "not exactly one", ccn__arena_printf(r->arena, "`%s` takes one op here, not %u", call->a->name, ids.n), "name the one that is meant");
+  if (ids.n != 1)
+    return fail(r, 408, call->list.at[k]->span, "not exactly one",
+                ccn__arena_printf(r->arena, "`%s` takes one op here, not %u", call->a->name, ids.n),
+                "name the one that is meant");
   *out = ids.at[0];
   return true;
 }
@@ -63,7 +74,8 @@ static bool one_node(ccn__schedule_run *r, const ccn__ast *call, uint32_t k, ccn
 static bool number(ccn__schedule_run *r, const ccn__ast *e, int64_t otherwise, int64_t *out) {
   *out = otherwise;
   if (!e) return true;
-  if (e->kind == CCN__AST_UNARY && e->op == CCN__T_MINUS && e->a->kind == CCN__AST_INT) return *out = -e->a->i, true;
+  if (e->kind == CCN__AST_UNARY && e->op == CCN__T_MINUS && e->a->kind == CCN__AST_INT)
+    return *out = -e->a->i, true;
   if (e->kind == CCN__AST_INT) return *out = e->i, true;
   return fail(r, 800, e->span, "not a whole number", "a whole number is needed here", NULL);
 }
@@ -90,7 +102,8 @@ static bool bind_results(ccn__schedule_run *r, const ccn__ast *pattern, ccn__han
       if (pattern->list.at[i]->kind == CCN__AST_NAME) bind(r, pattern->list.at[i]->name, h[i]);
     return true;
   }
-  return fail(r, 800, pattern->span, "wrong number of names", ccn__arena_printf(r->arena, "the statement gives %u handles", n), NULL);
+  return fail(r, 800, pattern->span, "wrong number of names",
+              ccn__arena_printf(r->arena, "the statement gives %u handles", n), NULL);
 }
 
 /* ---- statements that are passes ---- */
@@ -109,20 +122,25 @@ static bool do_split(ccn__schedule_run *r, const ccn__ast *call, step *t, bool *
   int64_t dim, root, unit;
   bool broadcast = into && into->kind == CCN__AST_NAME && strcmp(into->name, "reduce_broadcast") == 0;
   if (!only_named(r, call, allowed, 4)) return false;
-  if (into && !broadcast) return fail(r, 800, into->span, "here", "the only `into:` is `reduce_broadcast`", NULL);
+  if (into && !broadcast)
+    return fail(r, 800, into->span, "here", "the only `into:` is `reduce_broadcast`", NULL);
   if (positional(call) != 1) return fail(r, 800, call->span, "here", "`split` takes one all-reduce", NULL);
-  if (!one_node(r, call, 0, &x, empty) || !number(r, named(call, "dim"), 0, &dim) || !number(r, named(call, "root"), 0, &root) || !number(r, u, 1, &unit)) return false;
+  if (!one_node(r, call, 0, &x, empty) || !number(r, named(call, "dim"), 0, &dim) ||
+      !number(r, named(call, "root"), 0, &root) || !number(r, u, 1, &unit))
+    return false;
   if (*empty) return true;
   if (unit < 1) return fail(r, 310, u->span, "not positive", "the unit of a cut is at least 1", NULL);
   *CCN__PUSH(r->arena, &t->used) = x;
   t->nout = 2;
-  return ccn__pass_split(&t->pass, x, dim, unit > 1 ? ccn__dim_const(r->arena, unit) : NULL, broadcast, root, &t->out[0], &t->out[1]);
+  return ccn__pass_split(&t->pass, x, dim, unit > 1 ? ccn__dim_const(r->arena, unit) : NULL, broadcast, root,
+                         &t->out[0], &t->out[1]);
 }
 
 static bool do_reorder(ccn__schedule_run *r, const ccn__ast *call, step *t, bool *empty) {
   ccn__ids ops = {0};
   ccn__id g = CCN__NO_ID;
-  if (positional(call) != 2 || call->list.n != 2) return fail(r, 800, call->span, "here", "`reorder` takes ops and a gather", NULL);
+  if (positional(call) != 2 || call->list.n != 2)
+    return fail(r, 800, call->span, "here", "`reorder` takes ops and a gather", NULL);
   if (!nodes(r, call, 0, &ops, NULL, empty) || !one_node(r, call, 1, &g, empty)) return false;
   if (*empty) return true;
   for (uint32_t i = 0; i < ops.n; i++) *CCN__PUSH(r->arena, &t->used) = ops.at[i];
@@ -135,7 +153,8 @@ static bool do_fuse(ccn__schedule_run *r, const ccn__ast *call, step *t, bool *e
   bool none = false;
   for (uint32_t k = 0; k < call->list.n; k++)
     if (!nodes(r, call, k, &t->used, NULL, &none)) return false;
-  if (!t->used.n) return *empty = true, r->trying || fail(r, 407, call->span, "nothing", "the selection is empty", NULL);
+  if (!t->used.n)
+    return *empty = true, r->trying || fail(r, 407, call->span, "nothing", "the selection is empty", NULL);
   t->nout = 1;
   return ccn__pass_fuse(&t->pass, &t->used, &t->out[0]);
 }
@@ -164,7 +183,9 @@ static bool do_dead(ccn__schedule_run *r, const ccn__ast *call, step *t, bool *e
 static bool do_algorithm(ccn__schedule_run *r, const ccn__ast *call, step *t, bool *empty) {
   ccn__id x = CCN__NO_ID;
   const ccn__ast *word = call->list.n == 2 ? call->list.at[1]->a : NULL;
-  if (!word || word->kind != CCN__AST_NAME) return fail(r, 800, call->span, "here", "`algorithm` takes a collective and direct, ring, tree, halving or library", NULL);
+  if (!word || word->kind != CCN__AST_NAME)
+    return fail(r, 800, call->span, "here",
+                "`algorithm` takes a collective and direct, ring, tree, halving or library", NULL);
   if (!one_node(r, call, 0, &x, empty)) return false;
   return *empty || ccn__pass_algorithm(&t->pass, x, word->name);
 }
@@ -179,12 +200,19 @@ static bool do_mark(ccn__schedule_run *r, const ccn__ast *call, step *t, bool *e
     const ccn__ast *last = n == 2 ? call->list.at[1]->a : NULL;
     key = strcmp(f, "chunks") == 0 ? CCN__A_CHUNKS : CCN__A_ACCUMULATE;
     ccn__dtype d;
-    if (!last) return fail(r, 800, call->span, "here", ccn__arena_printf(r->arena, "`%s` takes an op and %s", f, key == CCN__A_CHUNKS ? "a number" : "a dtype"), NULL);
+    if (!last)
+      return fail(r, 800, call->span, "here",
+                  ccn__arena_printf(r->arena, "`%s` takes an op and %s", f,
+                                    key == CCN__A_CHUNKS ? "a number" : "a dtype"),
+                  NULL);
     if (key == CCN__A_CHUNKS && !number(r, last, 1, &value)) return false;
-    if (key == CCN__A_CHUNKS && value < 1) return fail(r, 800, last->span, "not positive", "there is at least one chunk", NULL);
+    if (key == CCN__A_CHUNKS && value < 1)
+      return fail(r, 800, last->span, "not positive", "there is at least one chunk", NULL);
     if (key == CCN__A_ACCUMULATE) {
       const char *name = last->kind == CCN__AST_TENSOR_TYPE || last->kind == CCN__AST_NAME ? last->name : "";
-      if (!ccn__dtype_find(name, &d) || !ccn__dtype_is_float(d) || !ccn__dtype_size(d)) return fail(r, 100, last->span, "not a float dtype", "`accumulate` takes a float dtype, as in f16", NULL);
+      if (!ccn__dtype_find(name, &d) || !ccn__dtype_is_float(d) || !ccn__dtype_size(d))
+        return fail(r, 100, last->span, "not a float dtype", "`accumulate` takes a float dtype, as in f16",
+                    NULL);
       value = d;
     }
     n = 1;
@@ -199,7 +227,9 @@ static bool follow(ccn__schedule_run *r, step *t) {
   ccn__handles_follow(r, t->pass.edit.from, t->pass.edit.map, &t->used, t->pass.span);
   r->g = t->pass.g;
   const char *wrong = ccn__graph_verify(r->g);
-  return !wrong || fail(r, 499, t->pass.span, "a defect of CCN", ccn__arena_printf(r->arena, "`%s` made a wrong graph: %s", t->pass.name, wrong), "please report it with the program");
+  return !wrong || fail(r, 499, t->pass.span, "a defect of CCN",
+                        ccn__arena_printf(r->arena, "`%s` made a wrong graph: %s", t->pass.name, wrong),
+                        "please report it with the program");
 }
 
 /* shard takes its parameters one by one; what the first changes the second sees. */
@@ -227,11 +257,16 @@ static bool run_body(ccn__schedule_run *r, const ccn__ast *block) {
 
 /* ---- schedules calling schedules ---- */
 
-static bool run_schedule(ccn__schedule_run *r, const ccn__ast *schedule, ccn__handle *args, uint32_t nargs, ccn__span call) {
+static bool run_schedule(ccn__schedule_run *r, const ccn__ast *schedule, ccn__handle *args, uint32_t nargs,
+                         ccn__span call) {
   ccn__schedule_scope scope = {.outer = r->scope, .schedule = schedule};
-  if (r->depth >= MAX_SCHEDULE_DEPTH) return fail(r, 802, call, "here", "schedules call each other without end", NULL);
+  if (r->depth >= MAX_SCHEDULE_DEPTH)
+    return fail(r, 802, call, "here", "schedules call each other without end", NULL);
   if (nargs != schedule->params.n)
-    return fail(r, 800, call, "here", ccn__arena_printf(r->arena, "schedule `%s` takes %u %s, not %u", schedule->name, schedule->params.n, schedule->params.n == 1 ? "handle" : "handles", nargs), NULL);
+    return fail(r, 800, call, "here",
+                ccn__arena_printf(r->arena, "schedule `%s` takes %u %s, not %u", schedule->name,
+                                  schedule->params.n, schedule->params.n == 1 ? "handle" : "handles", nargs),
+                NULL);
   r->scope = &scope;
   r->depth++;
   for (uint32_t i = 0; i < nargs; i++) bind(r, schedule->params.at[i]->name, args[i]);
@@ -266,8 +301,9 @@ static bool perform(ccn__schedule_run *r, const ccn__ast *pattern, const ccn__as
   static const struct {
     const char *name;
     bool (*run)(ccn__schedule_run *, const ccn__ast *, step *, bool *);
-  } table[] = {{"split", do_split}, {"reorder", do_reorder}, {"fuse", do_fuse}, {"overlap", do_overlap}, {"dead", do_dead},
-               {"algorithm", do_algorithm}, {"fast", do_mark}, {"chunks", do_mark}, {"accumulate", do_mark}};
+  } table[] = {{"split", do_split},     {"reorder", do_reorder}, {"fuse", do_fuse},
+               {"overlap", do_overlap}, {"dead", do_dead},       {"algorithm", do_algorithm},
+               {"fast", do_mark},       {"chunks", do_mark},     {"accumulate", do_mark}};
   if (call->kind != CCN__AST_CALL) {
     ccn__handle h = ccn__handle_eval(r, call); /* a name for a selection */
     return h.kind != CCN__H_ERROR && bind_results(r, pattern, &h, 1);
@@ -293,7 +329,8 @@ static bool perform(ccn__schedule_run *r, const ccn__ast *pattern, const ccn__as
 static bool loop(ccn__schedule_run *r, const ccn__ast *s) {
   ccn__handle h = ccn__handle_eval(r, s->b);
   if (h.kind == CCN__H_ERROR) return false;
-  if (s->a->kind != CCN__AST_NAME) return fail(r, 800, s->a->span, "not a name", "a loop of a schedule has one name", NULL);
+  if (s->a->kind != CCN__AST_NAME)
+    return fail(r, 800, s->a->span, "not a name", "a loop of a schedule has one name", NULL);
   for (uint32_t i = 0; i < h.labels.n; i++) {
     ccn__handle one = {.kind = CCN__H_LABELS, .span = s->span};
     *CCN__PUSH(r->arena, &one.labels) = h.labels.at[i];
@@ -301,7 +338,8 @@ static bool loop(ccn__schedule_run *r, const ccn__ast *s) {
     if (!run_body(r, s->c)) return false;
   }
   if (h.kind != CCN__H_NODES) return true;
-  ccn__name hidden = ccn__internz(r->g->names, " loop"); /* follows the nodes while the body changes the graph */
+  ccn__name hidden =
+    ccn__internz(r->g->names, " loop"); /* follows the nodes while the body changes the graph */
   bind(r, hidden, h);
   for (uint32_t i = 0;; i++) {
     ccn__handle *all = ccn__handle_find(r, hidden);
@@ -331,7 +369,9 @@ static bool statement(ccn__schedule_run *r, const ccn__ast *s) {
     return fine;
   case CCN__AST_BLOCK: return run_body(r, s);
   case CCN__AST_ERROR: return false;
-  default: return fail(r, 10, s->span, "not in a schedule", "a schedule consists of transformations, loops over handles and calls of schedules", NULL);
+  default:
+    return fail(r, 10, s->span, "not in a schedule",
+                "a schedule consists of transformations, loops over handles and calls of schedules", NULL);
   }
 }
 
@@ -353,7 +393,10 @@ static bool apply_one(ccn__schedule_run *r, const ccn__program *p) {
     ccn__ids ids = {0};
     for (ccn__id i = 0; i < r->g->nodes.n; i++)
       if (r->g->nodes.at[i].op == CCN__OP_ALLREDUCE) *CCN__PUSH(r->arena, &ids) = i;
-    if (ids.n != 1) return fail(r, 408, span, "which one?", ccn__arena_printf(r->arena, "the program has %u all-reduces", ids.n), "name one, as in `P with s(P.gsum)`");
+    if (ids.n != 1)
+      return fail(r, 408, span, "which one?",
+                  ccn__arena_printf(r->arena, "the program has %u all-reduces", ids.n),
+                  "name one, as in `P with s(P.gsum)`");
     args[n++] = of_ids(r, &ids, span);
   }
   return run_schedule(r, schedule, args, n, span);
@@ -363,7 +406,9 @@ ccn__graph *ccn__schedule_apply(ccn__rt *rt, ccn__graph *g, const ccn__program *
   const ccn__program *chain[MAX_SCHEDULE_DEPTH];
   uint32_t n = 0;
   for (const ccn__program *q = p; q->base; q = q->base) {
-    if (n == MAX_SCHEDULE_DEPTH) return fail(&(ccn__schedule_run){.rt = rt}, 802, p->ast->nspan, "here", "too many schedules", NULL), NULL;
+    if (n == MAX_SCHEDULE_DEPTH)
+      return fail(&(ccn__schedule_run){.rt = rt}, 802, p->ast->nspan, "here", "too many schedules", NULL),
+             NULL;
     chain[n++] = q;
   }
   ccn__schedule_run r = {.rt = rt, .arena = g->arena, .g = g, .program = p, .env = rt->globals};

@@ -26,36 +26,39 @@ typedef struct ccn__pass { /* one statement */
   ccn__rt *rt;
   ccn__graph *g;
   ccn__arena *arena;
-  ccn__span span;        /* the statement */
-  const char *name;      /* "split" */
+  ccn__span span;   /* the statement */
+  const char *name; /* "split" */
   ccn__edit edit;
 } ccn__pass;
 
 void ccn__edit_begin(ccn__pass *s);
-ccn__id ccn__edit_keep(ccn__pass *s, ccn__id i);   /* copies node i; sets and returns map[i] */
+ccn__id ccn__edit_keep(ccn__pass *s, ccn__id i); /* copies node i; sets and returns map[i] */
 /* A new node of the new graph, typed by ccn__infer; CCN__NO_ID and *err if it cannot be typed. */
-ccn__id ccn__edit_add(ccn__pass *s, ccn__op op, const ccn__id *in, uint32_t nin, ccn__attrs attrs, const ccn__type *want,
-                      const ccn__node *like, ccn__type_error *err);
+ccn__id ccn__edit_add(ccn__pass *s, ccn__op op, const ccn__id *in, uint32_t nin, ccn__attrs attrs,
+                      const ccn__type *want, const ccn__node *like, ccn__type_error *err);
 void ccn__edit_name(ccn__pass *s, ccn__id id, const ccn__node *base, const char *suffix);
-ccn__graph *ccn__edit_end(ccn__pass *s); /* outputs, parameters, regions */
+ccn__graph *ccn__edit_end(ccn__pass *s);                               /* outputs, parameters, regions */
 ccn__attrs ccn__attrs_with(ccn__arena *a, ccn__attrs as, ccn__attr x); /* a copy with x set */
 ccn__attrs ccn__attrs_without(ccn__arena *a, ccn__attrs as, ccn__attr_key key);
 
 /* Refuses; `node` gets a note with the reason (CCN__NO_ID: none). */
-ccn__diag *ccn__refuse(ccn__pass *s, uint16_t code, ccn__id node, const char *note, const char *fmt, ...) CCN__PRINTF(5, 6);
+ccn__diag *ccn__refuse(ccn__pass *s, uint16_t code, ccn__id node, const char *note, const char *fmt, ...)
+  CCN__PRINTF(5, 6);
 
 /* Facts about graphs (facts.c). */
-bool *ccn__in_set(ccn__pass *s, const ccn__ids *ids);          /* by node */
-bool *ccn__after(ccn__pass *s, const ccn__ids *from);           /* what depends on them, themselves excluded */
-bool *ccn__before(ccn__pass *s, const ccn__ids *of);            /* what they depend on */
+bool *ccn__in_set(ccn__pass *s, const ccn__ids *ids); /* by node */
+bool *ccn__after(ccn__pass *s, const ccn__ids *from); /* what depends on them, themselves excluded */
+bool *ccn__before(ccn__pass *s, const ccn__ids *of);  /* what they depend on */
 bool ccn__is_output(const ccn__graph *g, ccn__id i);
-const char *ccn__node_label(const ccn__graph *g, ccn__id i);    /* "`gsum`" or "`mul2`" */
-ccn__id ccn__update_of(const ccn__graph *g, ccn__id param);     /* or CCN__NO_ID */
-bool ccn__has_reader(const ccn__graph *g, ccn__id i);           /* a node or an output */
+const char *ccn__node_label(const ccn__graph *g, ccn__id i); /* "`gsum`" or "`mul2`" */
+ccn__id ccn__update_of(const ccn__graph *g, ccn__id param);  /* or CCN__NO_ID */
+bool ccn__has_reader(const ccn__graph *g, ccn__id i);        /* a node or an output */
 
 /* The passes: false after a refusal. Results are lists of nodes of the new graph. */
-bool ccn__pass_split(ccn__pass *s, ccn__id x, int64_t dim, const ccn__dim *unit, bool into_broadcast, int64_t root, ccn__ids *out_a, ccn__ids *out_b);
-bool ccn__pass_reorder(ccn__pass *s, const ccn__ids *ops, ccn__id g, ccn__ids *out_ops, ccn__ids *out_gathers);
+bool ccn__pass_split(ccn__pass *s, ccn__id x, int64_t dim, const ccn__dim *unit, bool into_broadcast,
+                     int64_t root, ccn__ids *out_a, ccn__ids *out_b);
+bool ccn__pass_reorder(ccn__pass *s, const ccn__ids *ops, ccn__id g, ccn__ids *out_ops,
+                       ccn__ids *out_gathers);
 bool ccn__pass_fuse(ccn__pass *s, const ccn__ids *ops, ccn__ids *out);
 bool ccn__pass_overlap(ccn__pass *s, const ccn__ids *stage, uint32_t nstages, ccn__ids *out);
 /* `named`: a parameter that does not qualify is CCN0405; else it is left out. */

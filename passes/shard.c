@@ -48,7 +48,8 @@ static ccn__id whole_reader(ccn__pass *s, ccn__id t, ccn__id u, const ccn__type 
     for (uint32_t k = 0; k < n->nin; k++) in[k] = n->in[k] == t ? cut : g->nodes.at[n->in[k]].type;
     ccn__type out;
     ccn__type_error err;
-    ccn__infer_in q = {.g = s->g, .op = (ccn__op)n->op, .in = in, .nin = n->nin, .attrs = n->attrs, .want = n->type};
+    ccn__infer_in q = {
+      .g = s->g, .op = (ccn__op)n->op, .in = in, .nin = n->nin, .attrs = n->attrs, .want = n->type};
     if (!ccn__infer(&q, &out, &err) || !ccn__type_equal(&out, n->type)) return i;
   }
   return CCN__NO_ID;
@@ -56,7 +57,9 @@ static ccn__id whole_reader(ccn__pass *s, ccn__id t, ccn__id u, const ccn__type 
 
 static bool refuse(ccn__pass *s, bool named, ccn__id t, ccn__id reader, const char *why) {
   if (!named) return true; /* left out */
-  return ccn__refuse(s, 405, reader, "read whole here", "%s cannot be stored sliced: %s", ccn__node_label(s->g, t), why), false;
+  return ccn__refuse(s, 405, reader, "read whole here", "%s cannot be stored sliced: %s",
+                     ccn__node_label(s->g, t), why),
+         false;
 }
 
 static bool read_otherwise(const ccn__graph *g, ccn__id x, ccn__id except) {
@@ -73,7 +76,8 @@ bool ccn__pass_shard(ccn__pass *s, ccn__id t, bool named) {
   ccn__id u = ccn__update_of(g, t);
   uint64_t over = 0;
   const ccn__type *like = NULL;
-  if (n->op != CCN__OP_PARAM) return ccn__refuse(s, 402, t, "this", "%s is no parameter", ccn__node_label(g, t)), false;
+  if (n->op != CCN__OP_PARAM)
+    return ccn__refuse(s, 402, t, "this", "%s is no parameter", ccn__node_label(g, t)), false;
   if (ccn__attr_find(n->attrs, CCN__A_SHARD)) return refuse(s, named, t, t, "it is stored sliced already");
   if (ccn__is_output(g, t)) return refuse(s, named, t, t, "it is returned");
   if (!find_cut(g, t, u, &over, &like)) {
@@ -87,7 +91,8 @@ bool ccn__pass_shard(ccn__pass *s, ccn__id t, bool named) {
   *cut = *n->type;
   for (uint32_t a = 0; a < cut->naxes; a++)
     if (over >> a & 1) {
-      if (cut->place[a].kind != CCN__REPLICATED) return refuse(s, named, t, t, "it is not replicated over the axis");
+      if (cut->place[a].kind != CCN__REPLICATED)
+        return refuse(s, named, t, t, "it is not replicated over the axis");
       cut->place[a] = like->place[a];
     }
   if (u != CCN__NO_ID && ccn__is_output(g, u)) return refuse(s, named, t, u, "its new value is returned");
@@ -107,7 +112,9 @@ bool ccn__pass_shard(ccn__pass *s, ccn__id t, bool named) {
       ccn__id in[2] = {s->edit.map[t], s->edit.map[g->nodes.at[gather].in[0]]};
       ccn__type_error err;
       ccn__id y = ccn__edit_add(s, CCN__OP_UPDATE, in, 2, x->attrs, NULL, x, &err);
-      if (y == CCN__NO_ID) return ccn__refuse(s, err.code, i, "its update", "%s cannot be stored sliced", ccn__node_label(g, t)), false;
+      if (y == CCN__NO_ID)
+        return ccn__refuse(s, err.code, i, "its update", "%s cannot be stored sliced", ccn__node_label(g, t)),
+               false;
       s->edit.to->nodes.at[y].name = x->name;
       s->edit.to->nodes.at[y].autoname = x->autoname;
       s->edit.map[i] = y;

@@ -8,13 +8,16 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "schedule.h"
 
-static bool halves(ccn__pass *s, ccn__id x, ccn__attrs first, ccn__attrs second, ccn__op op1, ccn__op op2, ccn__ids *a, ccn__ids *b) {
+static bool halves(ccn__pass *s, ccn__id x, ccn__attrs first, ccn__attrs second, ccn__op op1, ccn__op op2,
+                   ccn__ids *a, ccn__ids *b) {
   const ccn__node *n = &s->g->nodes.at[x];
   ccn__type_error err;
   ccn__id in = s->edit.map[n->in[0]];
   ccn__id one = ccn__edit_add(s, op1, &in, 1, first, NULL, n, &err);
   ccn__id two = one == CCN__NO_ID ? one : ccn__edit_add(s, op2, &one, 1, second, NULL, n, &err);
-  if (two == CCN__NO_ID) return ccn__refuse(s, err.code, x, "this all-reduce", "%s", err.text ? err.text : "it cannot be cut so"), false;
+  if (two == CCN__NO_ID)
+    return ccn__refuse(s, err.code, x, "this all-reduce", "%s", err.text ? err.text : "it cannot be cut so"),
+           false;
   ccn__edit_name(s, one, n, op1 == CCN__OP_REDUCE ? "reduce" : "rs");
   ccn__edit_name(s, two, n, op2 == CCN__OP_BROADCAST ? "broadcast" : "ag");
   *CCN__PUSH(s->arena, a) = one;
@@ -35,17 +38,25 @@ static void warn_short(ccn__pass *s, const ccn__node *n, int64_t dim) {
   for (uint32_t a = 0; a < s->g->mesh.naxes; a++)
     if (over >> a & 1) ranks *= s->g->mesh.size[a];
   if (!ccn__dim_is_const(n->type->dim[dim], &extent) || extent >= ranks) return;
-  ccn__diag *d = ccn__warning(s->rt->diags, 410, s->span, "short dim", "dim %lld has %lld elements for %lld ranks: some own nothing", (long long)dim, (long long)extent, (long long)ranks);
+  ccn__diag *d = ccn__warning(s->rt->diags, 410, s->span, "short dim",
+                              "dim %lld has %lld elements for %lld ranks: some own nothing", (long long)dim,
+                              (long long)extent, (long long)ranks);
   ccn__hint(s->rt->diags, d, "split along a longer dim");
 }
 
-bool ccn__pass_split(ccn__pass *s, ccn__id x, int64_t dim, const ccn__dim *unit, bool into_broadcast, int64_t root, ccn__ids *out_a, ccn__ids *out_b) {
+bool ccn__pass_split(ccn__pass *s, ccn__id x, int64_t dim, const ccn__dim *unit, bool into_broadcast,
+                     int64_t root, ccn__ids *out_a, ccn__ids *out_b) {
   const ccn__node *n = &s->g->nodes.at[x];
   if (n->op != CCN__OP_ALLREDUCE)
-    return ccn__refuse(s, 402, x, "this is not an all-reduce", "%s is a `%s`, and only an all-reduce can be split", ccn__node_label(s->g, x), ccn__op_table[n->op].name), false;
+    return ccn__refuse(s, 402, x, "this is not an all-reduce",
+                       "%s is a `%s`, and only an all-reduce can be split", ccn__node_label(s->g, x),
+                       ccn__op_table[n->op].name),
+           false;
   if (dim < 0) dim += n->type->rank;
   if (!into_broadcast && (dim < 0 || dim >= n->type->rank))
-    return ccn__refuse(s, n->type->rank ? 309 : 402, x, "this all-reduce", "%s has no dim %lld to be cut in", ccn__node_label(s->g, x), (long long)dim), false;
+    return ccn__refuse(s, n->type->rank ? 309 : 402, x, "this all-reduce", "%s has no dim %lld to be cut in",
+                       ccn__node_label(s->g, x), (long long)dim),
+           false;
   ccn__edit_begin(s);
   ccn__attrs over = only_over(s, n->attrs), first = n->attrs;
   if (into_broadcast) {
@@ -59,7 +70,9 @@ bool ccn__pass_split(ccn__pass *s, ccn__id x, int64_t dim, const ccn__dim *unit,
   }
   for (ccn__id i = 0; i < s->g->nodes.n; i++) {
     if (i != x) ccn__edit_keep(s, i);
-    else if (!halves(s, x, first, over, into_broadcast ? CCN__OP_REDUCE : CCN__OP_REDUCESCATTER, into_broadcast ? CCN__OP_BROADCAST : CCN__OP_ALLGATHER, out_a, out_b)) return false;
+    else if (!halves(s, x, first, over, into_broadcast ? CCN__OP_REDUCE : CCN__OP_REDUCESCATTER,
+                     into_broadcast ? CCN__OP_BROADCAST : CCN__OP_ALLGATHER, out_a, out_b))
+      return false;
   }
   s->g = ccn__edit_end(s);
   return true;
