@@ -1,7 +1,8 @@
-/* api.c: ccn.h over the driver: contexts, the boundary that catches what is thrown, diagnostics as public structs.
+/* api.c: ccn.h over the driver: contexts, the boundary that catches what is thrown, diagnostics as public
+ * structs.
  *
- * Every entry goes through `guarded`: floating-point control set and restored, a trap, and after it a runtime that can
- * be used again. When memory ended everything of the text is freed at once.
+ * Every entry goes through `guarded`: floating-point control set and restored, a trap, and after it a runtime
+ * that can be used again. When memory ended everything of the text is freed at once.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <fenv.h>
 #include <stdio.h>
@@ -13,10 +14,10 @@
 #include <xmmintrin.h>
 #endif
 
-/* ---- floating-point control: round to nearest, no traps, denormals kept ---------------------------------------------- */
+/* ---- floating-point control: round to nearest, no traps, denormals kept -------------------------------- */
 
-/* fenv.h reaches what the C library's own conversions obey (on x86 they ask the x87 word); it may leave the flush-to-
- * zero bits, so these are set too. */
+/* fenv.h reaches what the C library's own conversions obey (on x86 they ask the x87 word); it may leave the
+ * flush-to- zero bits, so these are set too. */
 typedef struct fp_state {
   fenv_t env;
 #if defined(__SSE2__)
@@ -50,7 +51,7 @@ static void fp_leave(const fp_state *s) {
 #endif
 }
 
-/* ---- contexts ---------------------------------------------------------------------------------------------------------- */
+/* ---- contexts ------------------------------------------------------------------------------------------ */
 
 static void *default_alloc(void *p, size_t old_size, size_t new_size, size_t align, void *user) {
   (void)old_size;
@@ -71,7 +72,8 @@ void ccn_options_init(ccn_options *o, size_t size) {
 static const char *const *copy_texts(ccn__arena *a, const char *const *from, size_t n) {
   if (!n || !from) return NULL;
   const char **to = ccn__arena_alloc(a, n * sizeof *to);
-  for (size_t i = 0; i < n; i++) to[i] = ccn__arena_strndup(a, from[i] ? from[i] : "", from[i] ? strlen(from[i]) : 0);
+  for (size_t i = 0; i < n; i++)
+    to[i] = ccn__arena_strndup(a, from[i] ? from[i] : "", from[i] ? strlen(from[i]) : 0);
   return to;
 }
 
@@ -95,8 +97,9 @@ ccn_status ccn_context_create(const ccn_options *given, ccn_context **out_contex
     memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
   }
   if (o.ranks < 0 || o.ranks > CCN__MAX_RANKS || o.nargs > UINT32_MAX / 4) return CCN_INVALID_ARGUMENT;
-  ccn__heap heap = {.alloc = o.alloc ? o.alloc : default_alloc, .user = o.alloc_user, .limit = o.memory_limit};
-  CCN__TRY(&heap, trap) c = ccn__heap_alloc(&heap, sizeof *c);
+  ccn__heap heap = {
+    .alloc = o.alloc ? o.alloc : default_alloc, .user = o.alloc_user, .limit = o.memory_limit};
+  CCN__TRY(&heap, trap) { c = ccn__heap_alloc(&heap, sizeof *c); }
   CCN__CATCH(&heap, trap) return trap.status;
   c->heap = heap;
   c->options = o;
@@ -105,7 +108,7 @@ ccn_status ccn_context_create(const ccn_options *given, ccn_context **out_contex
   ccn__arena_init(&c->told, &c->heap);
   ccn__rt_init(&c->rt, &c->heap, &c->arena, &c->names, &c->diags, &c->options);
   ccn__context_reset(c);
-  CCN__TRY(&c->heap, trap) copy_options(c);
+  CCN__TRY(&c->heap, trap) { copy_options(c); }
   CCN__CATCH(&c->heap, trap) {
     ccn_context_free(c);
     return trap.status;
@@ -122,7 +125,7 @@ void ccn_context_free(ccn_context *c) {
   ccn__heap_free(&heap, c, sizeof *c);
 }
 
-/* ---- the boundary -------------------------------------------------------------------------------------------------------- */
+/* ---- the boundary -------------------------------------------------------------------------------------- */
 
 typedef void (*work_fn)(ccn_context *c, const ccn__job *job);
 
@@ -132,7 +135,7 @@ static ccn_status guarded(ccn_context *c, work_fn work, const ccn__job *job) {
   if (!c || !job->name || (!job->text && job->size) || job->size >= UINT32_MAX) return CCN_INVALID_ARGUMENT;
   ccn__context_reset(c);
   fp_enter(&fp);
-  CCN__TRY(&c->heap, trap) work(c, job);
+  CCN__TRY(&c->heap, trap) { work(c, job); }
   CCN__CATCH(&c->heap, trap) {}
   fp_leave(&fp);
   c->heap.trap = NULL;
@@ -143,11 +146,13 @@ static ccn_status guarded(ccn_context *c, work_fn work, const ccn__job *job) {
 }
 
 ccn_status ccn_run(ccn_context *c, const char *name, const char *text, size_t size) {
-  return guarded(c, ccn__drive, &(ccn__job){.name = name, .text = text, .size = size, .last = CCN__STAGE_RUN});
+  return guarded(c, ccn__drive,
+                 &(ccn__job){.name = name, .text = text, .size = size, .last = CCN__STAGE_RUN});
 }
 
 ccn_status ccn_check(ccn_context *c, const char *name, const char *text, size_t size) {
-  return guarded(c, ccn__drive, &(ccn__job){.name = name, .text = text, .size = size, .last = CCN__STAGE_CHECK});
+  return guarded(c, ccn__drive,
+                 &(ccn__job){.name = name, .text = text, .size = size, .last = CCN__STAGE_CHECK});
 }
 
 static void report_stage(ccn_context *c, const ccn__job *job) {
@@ -155,9 +160,10 @@ static void report_stage(ccn_context *c, const ccn__job *job) {
   ccn__hint(&c->diags, d, "the stages are ast, graph and scheduled");
 }
 
-ccn_status ccn_dump(ccn_context *c, const char *name, const char *text, size_t size, const char *stage, ccn_write_fn write,
-                    void *user) {
-  ccn__job job = {.name = name, .text = text, .size = size, .write = write, .user = user, .last = CCN__STAGE_CHECK};
+ccn_status ccn_dump(ccn_context *c, const char *name, const char *text, size_t size, const char *stage,
+                    ccn_write_fn write, void *user) {
+  ccn__job job = {
+    .name = name, .text = text, .size = size, .write = write, .user = user, .last = CCN__STAGE_CHECK};
   if (!c || !stage) return CCN_INVALID_ARGUMENT;
   if (strcmp(stage, "ast") == 0) {
     job.dump_ast = true;
@@ -173,15 +179,17 @@ ccn_status ccn_dump(ccn_context *c, const char *name, const char *text, size_t s
   return guarded(c, ccn__drive, &job);
 }
 
-ccn_status ccn_graph_read(ccn_context *c, const char *name, const char *text, size_t size, ccn_write_fn write, void *user) {
-  return guarded(c, ccn__drive_graph, &(ccn__job){.name = name, .text = text, .size = size, .write = write, .user = user});
+ccn_status ccn_graph_read(ccn_context *c, const char *name, const char *text, size_t size, ccn_write_fn write,
+                          void *user) {
+  return guarded(c, ccn__drive_graph,
+                 &(ccn__job){.name = name, .text = text, .size = size, .write = write, .user = user});
 }
 
 void ccn_interrupt(ccn_context *c) {
   if (c) c->rt.interrupted = 1;
 }
 
-/* ---- diagnostics ------------------------------------------------------------------------------------------------------------ */
+/* ---- diagnostics --------------------------------------------------------------------------------------- */
 
 static ccn_note public_note(ccn_context *c, const ccn__label *l) {
   ccn_note n = {.text = l->text ? l->text : ""};
@@ -220,7 +228,7 @@ ccn_status ccn_diagnostic_get(ccn_context *c, size_t i, ccn_diagnostic *out) {
   ccn__trap trap;
   if (!c || !out || out->size < offsetof(ccn_diagnostic, severity)) return CCN_INVALID_ARGUMENT;
   if (i >= c->diags.count) return CCN_NOT_FOUND;
-  CCN__TRY(&c->heap, trap) fill_diagnostic(c, i, &full);
+  CCN__TRY(&c->heap, trap) { fill_diagnostic(c, i, &full); }
   CCN__CATCH(&c->heap, trap) return trap.status;
   full.size = out->size;
   memcpy(out, &full, out->size < sizeof full ? out->size : sizeof full);
@@ -244,7 +252,7 @@ static void write_one(ccn_context *c, const ccn__diag *d, const rendering *r) {
 
 static void write_trapped(ccn_context *c, const ccn__diag *d, const rendering *r) {
   ccn__trap trap;
-  CCN__TRY(&c->heap, trap) write_one(c, d, r);
+  CCN__TRY(&c->heap, trap) { write_one(c, d, r); }
   CCN__CATCH(&c->heap, trap) {} /* no memory: this one is left out */
   ccn__arena_free(&c->rt.scratch);
 }
@@ -262,7 +270,7 @@ void ccn_diagnostics_write_json(ccn_context *c, ccn_write_fn write, void *user) 
   write_diagnostics(c, &(rendering){true, false, write, user});
 }
 
-/* ---- tables and names ----------------------------------------------------------------------------------------------------------- */
+/* ---- tables and names ---------------------------------------------------------------------------------- */
 
 #define DIGIT(n) ((char)('0' + (n) % 10))
 static const char code_texts[][8] = {
@@ -282,7 +290,9 @@ const char *ccn_explain_list(size_t i, const char **out_title) {
 const char *ccn_explain(const char *code) {
   unsigned long n = 0;
   if (!code) return NULL;
-  if ((code[0] == 'C' || code[0] == 'c') && (code[1] == 'C' || code[1] == 'c') && (code[2] == 'N' || code[2] == 'n')) code += 3;
+  if ((code[0] == 'C' || code[0] == 'c') && (code[1] == 'C' || code[1] == 'c') &&
+      (code[2] == 'N' || code[2] == 'n'))
+    code += 3;
   if (!*code || strspn(code, "0123456789") != strlen(code) || strlen(code) > 5) return NULL;
   for (; *code; code++) n = n * 10 + (unsigned long)(*code - '0');
   const ccn__error_info *info = n <= UINT16_MAX ? ccn__error_find((uint16_t)n) : NULL;
@@ -294,15 +304,16 @@ int ccn_version(void) { return CCN_VERSION; }
 #define TEXT(x) TEXT_OF(x)
 #define TEXT_OF(x) #x
 const char *ccn_build_info(void) {
-  return "ccn " TEXT(CCN_VERSION_MAJOR) "." TEXT(CCN_VERSION_MINOR) "." TEXT(CCN_VERSION_PATCH) ", "
+  return "ccn " TEXT(CCN_VERSION_MAJOR) "." TEXT(CCN_VERSION_MINOR) "." TEXT(
+    CCN_VERSION_PATCH) ", "
 #if defined(__clang__)
-         "clang " __clang_version__
+                       "clang " __clang_version__
 #elif defined(__GNUC__)
-         "gcc " __VERSION__
+                       "gcc " __VERSION__
 #else
-         "another compiler"
+                       "another compiler"
 #endif
-         ", reference interpreter";
+                       ", reference interpreter";
 }
 
 const char *ccn_status_name(ccn_status s) {

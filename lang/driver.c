@@ -7,15 +7,15 @@
  *                       statement by statement: script.c ── a call of a program or op ──► program.c:
  *                       specialise (lower.c, infer.c) ──► graph ──► interpreter (interp.c) ──► tensors
  *
- * Each stage is one call in ccn__drive and runs only if the stages before it reported nothing. Imported modules go
- * the same way, from their import statement (modules.c).
+ * Each stage is one call in ccn__drive and runs only if the stages before it reported nothing. Imported
+ * modules go the same way, from their import statement (modules.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "driver.h"
 
 #include "parser.h"
 #include "schedule.h"
 
-/* ---- stages ------------------------------------------------------------------------------------------------------ */
+/* ---- stages -------------------------------------------------------------------------------------------- */
 
 static const ccn__ast *parse(ccn_context *c, const ccn__job *job) {
   uint32_t source = ccn__source_add(&c->rt, job->name, job->text, job->size);
@@ -48,7 +48,8 @@ static void check_names(ccn_context *c, const ccn__ast *ast, ccn__program_list *
 }
 
 /* Also after errors of the names: programs are checked each on its own. */
-static void check_programs(ccn_context *c, const ccn__job *job, const ccn__ast *ast, const ccn__program_list *programs) {
+static void check_programs(ccn_context *c, const ccn__job *job, const ccn__ast *ast,
+                           const ccn__program_list *programs) {
   for (uint32_t i = 0; i < programs->n; i++) {
     ccn__program *p = programs->at[i];
     ccn__rt_poll(&c->rt);
@@ -95,7 +96,7 @@ void ccn__drive_graph(ccn_context *c, const ccn__job *job) {
   }
 }
 
-/* ---- the state between texts ------------------------------------------------------------------------------------------ */
+/* ---- the state between texts --------------------------------------------------------------------------- */
 
 uint32_t ccn__source_add(ccn__rt *rt, const char *name, const char *text, size_t size) {
   ccn__diags *ds = rt->diags;

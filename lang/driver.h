@@ -8,9 +8,9 @@
 struct ccn_context {
   ccn__heap heap;
   ccn_options options;
-  ccn__arena own;    /* what the options point to; lives as long as the context */
-  ccn__arena arena;  /* sources, syntax, names, graphs: until the next text */
-  ccn__arena told;   /* diagnostics */
+  ccn__arena own;   /* what the options point to; lives as long as the context */
+  ccn__arena arena; /* sources, syntax, names, graphs: until the next text */
+  ccn__arena told;  /* diagnostics */
   ccn__names names;
   ccn__diags diags;
   ccn__rt rt;
@@ -20,9 +20,9 @@ typedef enum ccn__stage { CCN__STAGE_PARSE, CCN__STAGE_CHECK, CCN__STAGE_RUN } c
 typedef struct ccn__job {
   const char *name, *text;
   size_t size;
-  ccn__stage last;     /* stages after it are left out */
+  ccn__stage last; /* stages after it are left out */
   bool dump_ast, dump_graph, dump_scheduled;
-  ccn_write_fn write;  /* where dumps go */
+  ccn_write_fn write; /* where dumps go */
   void *user;
 } ccn__job;
 

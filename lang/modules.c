@@ -1,7 +1,7 @@
 /* modules.c: import: finding a module's text, and its way through parse, check and run, once each.
  *
- * "std/optim" comes from the library itself; any other path from the host's files, relative to the importing file,
- * with ".ccn" added. A module is the scope of its text; what it defines is reached as optim.adam.
+ * "std/optim" comes from the library itself; any other path from the host's files, relative to the importing
+ * file, with ".ccn" added. A module is the scope of its text; what it defines is reached as optim.adam.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ccn_stdlib.h"
 #include "driver.h"
@@ -15,13 +15,14 @@ typedef struct ccn__module_list {
   bool busy;                     /* its text is being looked at: an import of it now is a cycle */
 } entry;
 
-/* ---- finding ------------------------------------------------------------------------------------------------------ */
+/* ---- finding ------------------------------------------------------------------------------------------- */
 
 /* dir(importing file) + path, with "./" and "name/../" taken out, so that one file has one name. */
 static const char *resolve(ccn__rt *rt, const char *path, ccn__span importing) {
   const char *from = rt->diags->sources[importing.source]->name, *slash = strrchr(from, '/');
   if (!strncmp(path, "std/", 4)) return path;
-  char *s = ccn__arena_printf(rt->arena, "%.*s%s.ccn", path[0] == '/' || !slash ? 0 : (int)(slash + 1 - from), from, path);
+  char *s = ccn__arena_printf(rt->arena, "%.*s%s.ccn", path[0] == '/' || !slash ? 0 : (int)(slash + 1 - from),
+                              from, path);
   size_t n = 0;
   for (const char *p = s; *p;) {
     size_t part = strcspn(p, "/");
@@ -54,7 +55,8 @@ static ccn__diag *not_found(ccn__rt *rt, const char *path, const char *shown, cc
 }
 
 /* The text as a source; 0 after an error, which *out_d then is. */
-static uint32_t find_text(ccn__rt *rt, const char *path, const char *resolved, ccn__span at, ccn__diag **out_d) {
+static uint32_t find_text(ccn__rt *rt, const char *path, const char *resolved, ccn__span at,
+                          ccn__diag **out_d) {
   void *data = NULL;
   size_t size = 0;
   volatile uint32_t source = 0;
@@ -74,7 +76,7 @@ static uint32_t find_text(ccn__rt *rt, const char *path, const char *resolved, c
     *out_d = not_found(rt, path, resolved, at, "it would be the file");
     return 0;
   }
-  CCN__TRY(rt->heap, trap) source = ccn__source_add(rt, resolved, data, size);
+  CCN__TRY(rt->heap, trap) { source = ccn__source_add(rt, resolved, data, size); }
   CCN__CATCH(rt->heap, trap) {}
   if (rt->options->read_free) rt->options->read_free(data, size, rt->options->file_user);
   if (trap.status != CCN_OK) ccn__throw(rt->heap, trap.status);
@@ -113,7 +115,7 @@ static ccn__module *new_module(ccn__rt *rt, const char *path) {
   return m;
 }
 
-/* ---- use ------------------------------------------------------------------------------------------------------------ */
+/* ---- use ----------------------------------------------------------------------------------------------- */
 
 ccn__name ccn__import_name(ccn__rt *rt, const ccn__ast *s) {
   const char *slash = strrchr(s->str, '/');
@@ -144,7 +146,7 @@ ccn__module *ccn__module_import(ccn__rt *rt, const char *path, ccn__span at) {
   ccn__frame frame = {rt->frames, "this import", at};
   m->busy = true;
   rt->frames = &frame;
-  CCN__TRY(rt->heap, trap) ccn__script_run(rt, module->env, m->ast);
+  CCN__TRY(rt->heap, trap) { ccn__script_run(rt, module->env, m->ast); }
   CCN__CATCH(rt->heap, trap) {}
   m->busy = false;
   if (trap.status != CCN_OK) ccn__throw(rt->heap, trap.status);

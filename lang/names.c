@@ -1,8 +1,9 @@
-/* names.c: the check of a script before it runs: unknown names, what stands in programs only, what is out of place.
+/* names.c: the check of a script before it runs: unknown names, what stands in programs only, what is out of
+ * place.
  *
- * One walk in text order. Each scope knows the names that are defined so far (`now`, with the values that do not
- * depend on running) and all that its block will define (`later`). A function's body runs later, so there names of
- * outer scopes may still come. The walk also makes the program values, for the check of programs.
+ * One walk in text order. Each scope knows the names that are defined so far (`now`, with the values that do
+ * not depend on running) and all that its block will define (`later`). A function's body runs later, so there
+ * names of outer scopes may still come. The walk also makes the program values, for the check of programs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "script.h"
 
@@ -26,7 +27,7 @@ typedef struct walk {
 static void expression(walk *w, const ccn__ast *e);
 static void statement(walk *w, const ccn__ast *s);
 
-/* ---- definitions ------------------------------------------------------------------------------------------------- */
+/* ---- definitions --------------------------------------------------------------------------------------- */
 
 static void define(walk *w, ccn__name name, ccn__val v) {
   if (ccn__env_find(w->assigned, name)) v = CCN__NONE_VAL;
@@ -35,21 +36,25 @@ static void define(walk *w, ccn__name name, ccn__val v) {
 
 static void define_pattern(walk *w, const ccn__ast *p) {
   if (p->kind == CCN__AST_NAME) define(w, p->name, CCN__NONE_VAL);
-  else for (uint32_t i = 0; i < p->list.n; i++) define_pattern(w, p->list.at[i]);
+  else
+    for (uint32_t i = 0; i < p->list.n; i++) define_pattern(w, p->list.at[i]);
 }
 
 static void shadow_warning(walk *w, ccn__name name, ccn__span span) {
   if (!ccn__op_callable(name) || ccn__env_find(w->reported, name)) return;
   ccn__env_set(w->rt, w->reported, name, ccn__bool_val(true));
-  ccn__diag *d = ccn__warning(w->rt->diags, 808, span, "from here on this is meant", "`%s` hides the op of that name", name);
+  ccn__diag *d = ccn__warning(w->rt->diags, 808, span, "from here on this is meant",
+                              "`%s` hides the op of that name", name);
   ccn__hint(w->rt->diags, d, "call it something else, if the op is needed");
 }
 
 static ccn__val node_value(const ccn__ast *n) { return ccn__int_val((int64_t)(intptr_t)n); }
 
 static void announce_pattern(walk *w, ccn__env *later, const ccn__ast *p) {
-  if (p->kind == CCN__AST_NAME && !ccn__env_find(later, p->name)) ccn__env_set(w->rt, later, p->name, node_value(p));
-  else for (uint32_t i = 0; i < p->list.n; i++) announce_pattern(w, later, p->list.at[i]);
+  if (p->kind == CCN__AST_NAME && !ccn__env_find(later, p->name))
+    ccn__env_set(w->rt, later, p->name, node_value(p));
+  else
+    for (uint32_t i = 0; i < p->list.n; i++) announce_pattern(w, later, p->list.at[i]);
 }
 
 /* The names that the statements of a block will define. */
@@ -80,7 +85,7 @@ static void open_scope(walk *w, scope *s, ccn__env *now, bool function) {
 
 static void close_scope(walk *w) { w->scope = w->scope->outer; }
 
-/* ---- uses ------------------------------------------------------------------------------------------------------------ */
+/* ---- uses ---------------------------------------------------------------------------------------------- */
 
 static void hint_nearest(walk *w, ccn__diag *d, ccn__name name) {
   ccn__nearest near;
@@ -96,7 +101,8 @@ static void hint_nearest(walk *w, ccn__diag *d, ccn__name name) {
 }
 
 static void too_early(walk *w, ccn__name name, ccn__span span, const ccn__ast *definition) {
-  ccn__diag *d = ccn__error(w->rt->diags, 807, span, "not defined yet", "`%s` is used before its definition", name);
+  ccn__diag *d =
+    ccn__error(w->rt->diags, 807, span, "not defined yet", "`%s` is used before its definition", name);
   ccn__note(w->rt->diags, d, definition->nspan.source ? definition->nspan : definition->span, "defined here");
   ccn__hint(w->rt->diags, d, "move the definition up");
 }
@@ -119,7 +125,8 @@ static bool resolve(walk *w, ccn__name name, ccn__span span, bool assigned) {
     too_early(w, name, span, definition);
     return false;
   }
-  ccn__diag *d = ccn__error(w->rt->diags, 801, span, assigned ? "no such variable" : "not defined", "nothing is called `%s`", name);
+  ccn__diag *d = ccn__error(w->rt->diags, 801, span, assigned ? "no such variable" : "not defined",
+                            "nothing is called `%s`", name);
   hint_nearest(w, d, name);
   if (assigned && !d->hint) ccn__hint(w->rt->diags, d, "a new variable is made with let: let %s = ...", name);
   return false;
@@ -138,7 +145,7 @@ static bool is_axis(walk *w, const ccn__ast *e) {
   return false;
 }
 
-/* ---- values that do not depend on running ------------------------------------------------------------------------------ */
+/* ---- values that do not depend on running -------------------------------------------------------------- */
 
 static bool known(walk *w, const ccn__ast *e, ccn__val *out);
 
@@ -174,7 +181,8 @@ static bool known(walk *w, const ccn__ast *e, ccn__val *out) {
   case CCN__AST_BOOL: *out = ccn__bool_val(e->i != 0); return true;
   case CCN__AST_STRING:
     if (e->list.n > 1 || (e->list.n && e->list.at[0]->kind != CCN__AST_TEXT)) return false;
-    *out = ccn__val_string(w->rt, e->list.n ? e->list.at[0]->str : "", e->list.n ? (size_t)e->list.at[0]->i : 0);
+    *out =
+      ccn__val_string(w->rt, e->list.n ? e->list.at[0]->str : "", e->list.n ? (size_t)e->list.at[0]->i : 0);
     return true;
   case CCN__AST_NAME:
     bound = ccn__env_lookup(w->scope->now, e->name);
@@ -196,7 +204,7 @@ static bool known(walk *w, const ccn__ast *e, ccn__val *out) {
   }
 }
 
-/* ---- expressions ---------------------------------------------------------------------------------------------------------- */
+/* ---- expressions --------------------------------------------------------------------------------------- */
 
 static void expressions(walk *w, const ccn__ast_list *l) {
   for (uint32_t i = 0; i < l->n; i++) expression(w, l->at[i]);
@@ -228,7 +236,8 @@ static void named_call(walk *w, const ccn__ast *e) {
   (void)resolve(w, name, e->a->span, false);
   for (uint32_t i = 0; i < e->list.n; i++) {
     const ccn__ast *a = e->list.at[i];
-    bool as = !bound && a->name && !strcmp(a->name, "as") && !strcmp(name, "load") && a->a->kind == CCN__AST_TENSOR_TYPE;
+    bool as = !bound && a->name && !strcmp(a->name, "as") && !strcmp(name, "load") &&
+              a->a->kind == CCN__AST_TENSOR_TYPE;
     if (as) type(w, a->a, true);
     else expression(w, a->a);
   }
@@ -257,7 +266,8 @@ static void member(walk *w, const ccn__ast *e) {
   ccn__nearest near;
   ccn__nearest_init(&near, e->name);
   for (uint32_t i = 0; i < v.module->env->n; i++) ccn__nearest_try(&near, v.module->env->at[i].name);
-  ccn__diag *d = ccn__error(w->rt->diags, 801, e->nspan, "no such member", "module `%s` has no member `%s`", v.module->path, e->name);
+  ccn__diag *d = ccn__error(w->rt->diags, 801, e->nspan, "no such member", "module `%s` has no member `%s`",
+                            v.module->path, e->name);
   if (near.best) ccn__hint(w->rt->diags, d, "did you mean `%s`?", near.best);
   else ccn__hint(w->rt->diags, d, "look into the module for the names that it defines");
 }
@@ -272,7 +282,8 @@ static void with(walk *w, const ccn__ast *e) {
   while (base->kind == CCN__AST_WITH) base = base->a;
   if (!known(w, base, &p) || !known(w, schedule, &s) || ccn__with_check(w->rt, e, p, s)) return;
   ccn__val q;
-  if (w->main_script && known(w, e, &q)) *CCN__PUSH(w->rt->arena, w->out) = q.program; /* its schedules are checked too */
+  if (w->main_script && known(w, e, &q))
+    *CCN__PUSH(w->rt->arena, w->out) = q.program; /* its schedules are checked too */
 }
 
 static void expression(walk *w, const ccn__ast *e) {
@@ -297,7 +308,7 @@ static void expression(walk *w, const ccn__ast *e) {
   expressions(w, &e->list);
 }
 
-/* ---- statements -------------------------------------------------------------------------------------------------------------- */
+/* ---- statements ---------------------------------------------------------------------------------------- */
 
 static void define_program(walk *w, const ccn__ast *s) {
   ccn__program *p = ccn__program_new(w->rt, w->scope->now, s);
@@ -322,7 +333,8 @@ static void define_schedule(walk *w, const ccn__ast *s) {
       if (p.kind == CCN__V_PROGRAM) x->target = p.program;
       good = p.kind == CCN__V_PROGRAM;
       if (!good) {
-        ccn__diag *d = ccn__error(w->rt->diags, 400, s->a->span, ccn__val_kind_name(p), "%s is no program", ccn__val_kind_name(p));
+        ccn__diag *d = ccn__error(w->rt->diags, 400, s->a->span, ccn__val_kind_name(p), "%s is no program",
+                                  ccn__val_kind_name(p));
         ccn__hint(w->rt->diags, d, "a schedule is for a program: schedule s for step { ... }");
       }
     } else {
@@ -358,17 +370,23 @@ static void misplaced(walk *w, uint16_t code, ccn__span span, const char *what, 
 
 static void assign(walk *w, const ccn__ast *target) {
   if (target->kind == CCN__AST_NAME) (void)resolve(w, target->name, target->span, true);
-  else if (target->kind == CCN__AST_TUPLE) for (uint32_t i = 0; i < target->list.n; i++) assign(w, target->list.at[i]);
+  else if (target->kind == CCN__AST_TUPLE)
+    for (uint32_t i = 0; i < target->list.n; i++) assign(w, target->list.at[i]);
   else expression(w, target);
   if (target->kind == CCN__AST_FIELD)
-    misplaced(w, 805, target->span, "a member cannot be given a value", "keep changing values in variables or lists");
+    misplaced(w, 805, target->span, "a member cannot be given a value",
+              "keep changing values in variables or lists");
 }
 
 static void mesh(walk *w, const ccn__ast *s, bool first) {
   int64_t size[CCN__MAX_AXES] = {0};
   if (!w->main_script || !first) {
-    misplaced(w, 300, s->span, w->main_script ? "a mesh is declared once, as the first statement" : "only the main script declares a mesh",
-              w->main_script ? "move it to the top of the file" : "write programs of modules for any mesh, with axes of their own: program f<ax>(...)");
+    misplaced(w, 300, s->span,
+              w->main_script ? "a mesh is declared once, as the first statement"
+                             : "only the main script declares a mesh",
+              w->main_script
+                ? "move it to the top of the file"
+                : "write programs of modules for any mesh, with axes of their own: program f<ax>(...)");
     if (w->rt->mesh_span.source) ccn__note(w->rt->diags, w->rt->diags->last, w->rt->mesh_span, "the mesh");
     return;
   }
@@ -377,7 +395,8 @@ static void mesh(walk *w, const ccn__ast *s, bool first) {
     ccn__val v;
     if (!e) continue;
     if (!known(w, e, &v) || v.kind != CCN__V_INT) {
-      misplaced(w, 805, e->span, "the size of an axis is a whole number that does not depend on running", "write a number, or leave one axis open");
+      misplaced(w, 805, e->span, "the size of an axis is a whole number that does not depend on running",
+                "write a number, or leave one axis open");
       return;
     }
     size[a] = v.i;
@@ -438,12 +457,16 @@ static void statement(walk *w, const ccn__ast *s) {
   case CCN__AST_FOR: loop(w, s); break;
   case CCN__AST_RETURN:
     expression(w, s->a);
-    if (!w->functions) misplaced(w, 10, s->span, "`return` stands outside of a function", "only functions and programs return values");
+    if (!w->functions)
+      misplaced(w, 10, s->span, "`return` stands outside of a function",
+                "only functions and programs return values");
     break;
   case CCN__AST_BREAK:
   case CCN__AST_CONTINUE:
     if (!w->loops)
-      misplaced(w, 10, s->span, s->kind == CCN__AST_BREAK ? "`break` stands outside of a loop" : "`continue` stands outside of a loop",
+      misplaced(w, 10, s->span,
+                s->kind == CCN__AST_BREAK ? "`break` stands outside of a loop"
+                                          : "`continue` stands outside of a loop",
                 "it ends a round of for or while");
     break;
   case CCN__AST_ASSERT:
@@ -455,11 +478,14 @@ static void statement(walk *w, const ccn__ast *s) {
   case CCN__AST_SCHEDULE: define_schedule(w, s); break;
   case CCN__AST_IMPORT: import(w, s); break;
   case CCN__AST_BLOCK: block(w, s); break;
-  default: misplaced(w, 10, s->span, "this statement stands in programs only", "put it into a program"); break;
+  default:
+    misplaced(w, 10, s->span, "this statement stands in programs only", "put it into a program");
+    break;
   }
 }
 
-void ccn__names_check(ccn__rt *rt, const ccn__ast *b, bool main_script, ccn__env *env, ccn__program_list *out) {
+void ccn__names_check(ccn__rt *rt, const ccn__ast *b, bool main_script, ccn__env *env,
+                      ccn__program_list *out) {
   walk w = {.rt = rt, .out = out, .main_script = main_script};
   scope top;
   w.assigned = ccn__env_new(rt, NULL);

@@ -1,6 +1,7 @@
 /* names_schedule.c: the names in schedules: of a program's values, of statements, of other schedules.
  *
- * What the statements do is checked where they are carried out; here only names: a slip in one is found at once.
+ * What the statements do is checked where they are carried out; here only names: a slip in one is found at
+ * once.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "script.h"
 
@@ -17,15 +18,18 @@ static void add(names *n, ccn__name name) {
 
 static void add_pattern(names *n, const ccn__ast *p) {
   if (p->kind == CCN__AST_NAME) add(n, p->name);
-  else if (p->kind == CCN__AST_TUPLE) for (uint32_t i = 0; i < p->list.n; i++) add_pattern(n, p->list.at[i]);
+  else if (p->kind == CCN__AST_TUPLE)
+    for (uint32_t i = 0; i < p->list.n; i++) add_pattern(n, p->list.at[i]);
 }
 
-/* All names that a program's text binds, and those of the programs that it calls: handles may have them in front. */
+/* All names that a program's text binds, and those of the programs that it calls: handles may have them in
+ * front. */
 static void add_bound(names *n, const ccn__ast *a) {
   if (!a) return;
   if (a->kind == CCN__AST_ASSIGN || a->kind == CCN__AST_LET || a->kind == CCN__AST_FOR) add_pattern(n, a->a);
   if (a->kind == CCN__AST_FOR || a->kind == CCN__AST_PARAM || a->kind == CCN__AST_LABEL_CALL) add(n, a->name);
-  if (a->kind == CCN__AST_CALL && (a->a->kind == CCN__AST_NAME || a->a->kind == CCN__AST_FIELD)) add(n, a->a->name);
+  if (a->kind == CCN__AST_CALL && (a->a->kind == CCN__AST_NAME || a->a->kind == CCN__AST_FIELD))
+    add(n, a->a->name);
   add_bound(n, a->a);
   add_bound(n, a->b);
   add_bound(n, a->c);
@@ -34,8 +38,29 @@ static void add_bound(names *n, const ccn__ast *a) {
 }
 
 static const char *const words[] = {
-  "split", "reorder", "fuse", "overlap", "shard", "dead", "algorithm", "accumulate", "fast", "chunks", "after", "before",
-  "between", "updated", "only", "all", "outputs", "direct", "ring", "tree", "halving", "library", "reduce_broadcast",
+  "split",
+  "reorder",
+  "fuse",
+  "overlap",
+  "shard",
+  "dead",
+  "algorithm",
+  "accumulate",
+  "fast",
+  "chunks",
+  "after",
+  "before",
+  "between",
+  "updated",
+  "only",
+  "all",
+  "outputs",
+  "direct",
+  "ring",
+  "tree",
+  "halving",
+  "library",
+  "reduce_broadcast",
 };
 
 /* matmul2: the name that an unnamed op gets, or its label: a known name and a number. */
@@ -65,8 +90,10 @@ static void unknown(names *n, ccn__name name, ccn__span span) {
   ccn__nearest_init(&near, name);
   for (uint32_t i = 0; i < n->known->n; i++) ccn__nearest_try(&near, n->known->at[i].name);
   for (size_t i = 0; i < CCN__COUNT(words); i++) ccn__nearest_try(&near, words[i]);
-  ccn__diag *d = n->target ? ccn__error(n->rt->diags, 400, span, "not in the program", "program `%s` has no value `%s`", n->target->name, name)
-                           : ccn__error(n->rt->diags, 400, span, "not known", "`%s` is neither a parameter nor a word of schedules", name);
+  ccn__diag *d = n->target ? ccn__error(n->rt->diags, 400, span, "not in the program",
+                                        "program `%s` has no value `%s`", n->target->name, name)
+                           : ccn__error(n->rt->diags, 400, span, "not known",
+                                        "`%s` is neither a parameter nor a word of schedules", name);
   if (n->target) ccn__note(n->rt->diags, d, n->target->ast->nspan, "the program");
   if (near.best) ccn__hint(n->rt->diags, d, "did you mean `%s`?", near.best);
   else ccn__hint(n->rt->diags, d, "`ccn dump FILE --stage graph` shows the names of a program's values");
@@ -108,10 +135,11 @@ void ccn__schedule_check(ccn__rt *rt, const ccn__schedule *s, const ccn__env *en
   check(&n, s->ast->b);
 }
 
-/* ---- P with s ------------------------------------------------------------------------------------------------------- */
+/* ---- P with s ------------------------------------------------------------------------------------------ */
 
 static ccn__diag *wrong_kind(ccn__rt *rt, ccn__span span, ccn__val v, const char *wanted) {
-  ccn__diag *d = ccn__error(rt->diags, 805, span, ccn__val_kind_name(v), "expected %s, found %s", wanted, ccn__val_kind_name(v));
+  ccn__diag *d = ccn__error(rt->diags, 805, span, ccn__val_kind_name(v), "expected %s, found %s", wanted,
+                            ccn__val_kind_name(v));
   ccn__hint(rt->diags, d, "as in: let fast = step with zero(step.gsum)");
   return d;
 }
@@ -133,16 +161,18 @@ ccn__diag *ccn__with_check(ccn__rt *rt, const ccn__ast *with, ccn__val program, 
   const ccn__schedule *s = schedule.schedule;
   uint32_t params = s->ast->params.n, given = call ? call->list.n : 0;
   if (s->target && s->target->ast != program.program->ast) {
-    ccn__diag *d = ccn__error(rt->diags, 814, with->b->span, "", "schedule `%s` is for program `%s`, not for `%s`", s->name,
-                              s->target->name, program.program->name);
+    ccn__diag *d =
+      ccn__error(rt->diags, 814, with->b->span, "", "schedule `%s` is for program `%s`, not for `%s`",
+                 s->name, s->target->name, program.program->name);
     d->primary.text = ccn__arena_printf(rt->diags->arena, "for `%s`", s->target->name);
     ccn__note(rt->diags, d, s->ast->nspan, "the schedule");
-    ccn__hint(rt->diags, d, "write a schedule for `%s`, or a generic one: schedule %s(x) { ... }", program.program->name, s->name);
+    ccn__hint(rt->diags, d, "write a schedule for `%s`, or a generic one: schedule %s(x) { ... }",
+              program.program->name, s->name);
     return d;
   }
   if (given != params && !(given == 0 && params == 1)) {
-    ccn__diag *d = ccn__error(rt->diags, 800, with->b->span, "", "schedule `%s` takes %u handle%s, not %u", s->name, params,
-                              params == 1 ? "" : "s", given);
+    ccn__diag *d = ccn__error(rt->diags, 800, with->b->span, "", "schedule `%s` takes %u handle%s, not %u",
+                              s->name, params, params == 1 ? "" : "s", given);
     d->primary.text = ccn__arena_printf(rt->diags->arena, "%u given", given);
     ccn__note(rt->diags, d, s->ast->nspan, "the schedule");
     ccn__hint(rt->diags, d, "handles are written program.name, as in: adam with zero(adam.gsum)");

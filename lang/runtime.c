@@ -1,13 +1,13 @@
 /* runtime.c: objects and their collection, scopes, lists, strings, errors of a running script.
  *
- * Mark and sweep. Roots: temps (what running expressions hold), roots (scopes in use), globals, pinned objects.
- * Marking uses a list through the objects themselves, so it needs neither memory nor C stack.
+ * Mark and sweep. Roots: temps (what running expressions hold), roots (scopes in use), globals, pinned
+ * objects. Marking uses a list through the objects themselves, so it needs neither memory nor C stack.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "runtime.h"
 
 enum { COLLECT_FROM = 64 << 20, FRAMES_SHOWN = 8, ENV_LINEAR = 8 };
 
-/* ---- the runtime ----------------------------------------------------------------------------------------- */
+/* ---- the runtime --------------------------------------------------------------------------------------- */
 
 void ccn__rt_init(ccn__rt *rt, ccn__heap *heap, ccn__arena *arena, ccn__names *names, ccn__diags *diags,
                   const ccn_options *options) {
@@ -52,13 +52,14 @@ void ccn__rt_raise(ccn__rt *rt, ccn__diag *d) {
   ccn__throw(rt->heap, CCN_ERROR);
 }
 
-/* ---- scopes ------------------------------------------------------------------------------------------------ */
+/* ---- scopes -------------------------------------------------------------------------------------------- */
 
 static size_t env_bytes(uint32_t cap) {
   return cap * sizeof(struct ccn__binding) + (cap > ENV_LINEAR ? 2 * (size_t)cap * sizeof(uint32_t) : 0);
 }
 
-/* The index: an open table of 2 * cap slots, each 0 or the number of a binding plus 1. cap is a power of two. */
+/* The index: an open table of 2 * cap slots, each 0 or the number of a binding plus 1. cap is a power of
+ * two. */
 static uint32_t *env_slot(const ccn__env *e, ccn__name name) {
   uint32_t *slot = (uint32_t *)(void *)(e->at + e->cap), mask = 2 * e->cap - 1;
   uint32_t h = (uint32_t)(((uintptr_t)name >> 4) * 2654435761u);
@@ -107,7 +108,7 @@ void ccn__env_set(ccn__rt *rt, ccn__env *e, ccn__name name, ccn__val v) {
   e->at[e->n++] = (struct ccn__binding){name, v};
 }
 
-/* ---- objects ----------------------------------------------------------------------------------------------- */
+/* ---- objects ------------------------------------------------------------------------------------------- */
 
 static void link_object(ccn__rt *rt, ccn__obj *o, ccn__vkind kind) {
   o->kind = (uint8_t)kind;
@@ -193,7 +194,7 @@ const char *ccn__val_kind_name(ccn__val v) {
   return "a value";
 }
 
-/* ---- collection -------------------------------------------------------------------------------------------- */
+/* ---- collection ---------------------------------------------------------------------------------------- */
 
 static void mark(ccn__obj **gray, ccn__obj *o) {
   if (!o || o->marked) return;

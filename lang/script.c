@@ -13,7 +13,7 @@ typedef enum flow { NEXT, BREAK, CONTINUE, RETURN } flow;
 static flow statement(ccn__rt *rt, ccn__env *env, const ccn__ast *s, ccn__val *result);
 static flow block(ccn__rt *rt, ccn__env *env, const ccn__ast *b, ccn__val *result);
 
-/* ---- bindings --------------------------------------------------------------------------------------------------- */
+/* ---- bindings ------------------------------------------------------------------------------------------ */
 
 static void assign_name(ccn__rt *rt, ccn__env *env, const ccn__ast *target, ccn__val v) {
   ccn__val *known = ccn__env_lookup(env, target->name);
@@ -25,7 +25,8 @@ static void assign_name(ccn__rt *rt, ccn__env *env, const ccn__ast *target, ccn_
   ccn__nearest_init(&near, target->name);
   for (const ccn__env *e = env; e; e = e->outer)
     for (uint32_t i = 0; i < e->n; i++) ccn__nearest_try(&near, e->at[i].name);
-  ccn__diag *d = ccn__error(rt->diags, 801, target->span, "no such variable", "nothing is called `%s`", target->name);
+  ccn__diag *d =
+    ccn__error(rt->diags, 801, target->span, "no such variable", "nothing is called `%s`", target->name);
   if (near.best) ccn__hint(rt->diags, d, "did you mean `%s`? A new variable is made with let", near.best);
   else ccn__hint(rt->diags, d, "a new variable is made with let: let %s = ...", target->name);
   ccn__rt_raise(rt, d);
@@ -35,18 +36,21 @@ static void assign_element(ccn__rt *rt, ccn__env *env, const ccn__ast *target, c
   ccn__val x = ccn__eval(rt, env, target->a);
   if (x.kind != CCN__V_LIST)
     ccn__fail(rt, 805, target->a->span, ccn__val_kind_name(x),
-              x.kind == CCN__V_TENSOR ? "tensors change through `update` in programs only; where(...) and concat make new ones"
-                                      : "only elements of lists can be given values",
+              x.kind == CCN__V_TENSOR
+                ? "tensors change through `update` in programs only; where(...) and concat make new ones"
+                : "only elements of lists can be given values",
               "an element of %s cannot be given a value", ccn__val_kind_name(x));
   const ccn__ast *at = target->list.at[0];
   if (target->list.n != 1 || at->kind == CCN__AST_SLICE || at->kind == CCN__AST_STAR)
-    ccn__fail(rt, 805, target->span, "not one element", "give elements their values one by one: x[i] = v", "only one element can be given a value");
+    ccn__fail(rt, 805, target->span, "not one element", "give elements their values one by one: x[i] = v",
+              "only one element can be given a value");
   int64_t i = ccn__whole(rt, ccn__eval(rt, env, at), at->span, "an index");
   x.list->at[ccn__position(rt, i, x.list->n, at->span, "a list")] = v;
 }
 
 /* `define`: let and loops make new names in `env`; otherwise the names must be there. */
-static void bind(ccn__rt *rt, ccn__env *env, const ccn__ast *target, ccn__val v, bool define, ccn__span span) {
+static void bind(ccn__rt *rt, ccn__env *env, const ccn__ast *target, ccn__val v, bool define,
+                 ccn__span span) {
   switch (target->kind) {
   case CCN__AST_NAME:
     if (define) ccn__env_set(rt, env, target->name, v);
@@ -54,12 +58,13 @@ static void bind(ccn__rt *rt, ccn__env *env, const ccn__ast *target, ccn__val v,
     return;
   case CCN__AST_INDEX: assign_element(rt, env, target, v); return;
   case CCN__AST_FIELD:
-    ccn__fail(rt, 805, target->span, "cannot be changed", "keep changing values in variables or lists", "a member cannot be given a value");
+    ccn__fail(rt, 805, target->span, "cannot be changed", "keep changing values in variables or lists",
+              "a member cannot be given a value");
   default: break;
   }
   if (v.kind != CCN__V_TUPLE && v.kind != CCN__V_LIST)
-    ccn__fail(rt, 805, span, ccn__val_kind_name(v), "only tuples and lists are taken apart", "%s cannot be taken apart into %u names",
-              ccn__val_kind_name(v), target->list.n);
+    ccn__fail(rt, 805, span, ccn__val_kind_name(v), "only tuples and lists are taken apart",
+              "%s cannot be taken apart into %u names", ccn__val_kind_name(v), target->list.n);
   if (v.list->n != target->list.n) {
     ccn__diag *d = ccn__error(rt->diags, 805, span, "", "%u values for %u names", v.list->n, target->list.n);
     d->primary.text = ccn__arena_printf(rt->diags->arena, "%u values", v.list->n);
@@ -67,10 +72,11 @@ static void bind(ccn__rt *rt, ccn__env *env, const ccn__ast *target, ccn__val v,
     ccn__hint(rt->diags, d, "write as many names as there are values");
     ccn__rt_raise(rt, d);
   }
-  for (uint32_t i = 0; i < target->list.n; i++) bind(rt, env, target->list.at[i], v.list->at[i], define, span);
+  for (uint32_t i = 0; i < target->list.n; i++)
+    bind(rt, env, target->list.at[i], v.list->at[i], define, span);
 }
 
-/* ---- functions --------------------------------------------------------------------------------------------------- */
+/* ---- functions ----------------------------------------------------------------------------------------- */
 
 static const char *fn_name(const ccn__fn *f) { return f->name ? f->name : "the function"; }
 
@@ -82,27 +88,30 @@ static uint32_t find_parameter(ccn__rt *rt, const ccn__fn *fn, const ccn__arg *a
     if (params->at[i]->name == a->name) return i;
     ccn__nearest_try(&near, params->at[i]->name);
   }
-  ccn__diag *d = ccn__error(rt->diags, 806, a->nspan, "no such parameter", "%s has no parameter `%s`", fn_name(fn), a->name);
+  ccn__diag *d = ccn__error(rt->diags, 806, a->nspan, "no such parameter", "%s has no parameter `%s`",
+                            fn_name(fn), a->name);
   ccn__note(rt->diags, d, fn->ast->nspan.source ? fn->ast->nspan : fn->ast->span, "defined here");
   if (near.best) ccn__hint(rt->diags, d, "did you mean `%s`?", near.best);
   else ccn__hint(rt->diags, d, "leave the name out or use one of the parameters' names");
   ccn__rt_raise(rt, d);
 }
 
-static void bind_arguments(ccn__rt *rt, const ccn__fn *fn, ccn__env *env, const ccn__arg *args, uint32_t n, ccn__span call) {
+static void bind_arguments(ccn__rt *rt, const ccn__fn *fn, ccn__env *env, const ccn__arg *args, uint32_t n,
+                           ccn__span call) {
   const ccn__ast_list *params = &fn->ast->params;
   for (uint32_t i = 0; i < n; i++) {
     if (!args[i].name && i >= params->n) {
-      ccn__diag *d = ccn__error(rt->diags, 800, args[i].span, "one too many", "%s takes %u argument%s, not %u", fn_name(fn),
-                                params->n, params->n == 1 ? "" : "s", n);
+      ccn__diag *d =
+        ccn__error(rt->diags, 800, args[i].span, "one too many", "%s takes %u argument%s, not %u",
+                   fn_name(fn), params->n, params->n == 1 ? "" : "s", n);
       ccn__note(rt->diags, d, fn->ast->nspan.source ? fn->ast->nspan : fn->ast->span, "defined here");
       ccn__hint(rt->diags, d, "leave the last ones out");
       ccn__rt_raise(rt, d);
     }
     uint32_t k = args[i].name ? find_parameter(rt, fn, &args[i]) : i;
     if (ccn__env_find(env, params->at[k]->name))
-      ccn__fail(rt, 806, args[i].name ? args[i].nspan : args[i].span, "a second time", "pass it once", "parameter `%s` is given twice",
-                params->at[k]->name);
+      ccn__fail(rt, 806, args[i].name ? args[i].nspan : args[i].span, "a second time", "pass it once",
+                "parameter `%s` is given twice", params->at[k]->name);
     ccn__env_set(rt, env, params->at[k]->name, args[i].value);
   }
   for (uint32_t k = 0; k < params->n; k++) {
@@ -150,11 +159,14 @@ static void define_fn(ccn__rt *rt, ccn__env *env, const ccn__ast *s) {
   ccn__env_set(rt, env, s->name, (ccn__val){.kind = CCN__V_FN, .fn = f});
 }
 
-/* ---- programs and schedules ---------------------------------------------------------------------------------------- */
+/* ---- programs and schedules ---------------------------------------------------------------------------- */
 
-/* Notes the script's values of all names in the text. Types are left out: names in dims are the program's own. */
+/* Notes the script's values of all names in the text. Types are left out: names in dims are the program's
+ * own. */
 static void capture(ccn__rt *rt, ccn__env *env, ccn__env *constants, const ccn__ast *n) {
-  if (!n || n->kind == CCN__AST_TENSOR_TYPE || n->kind == CCN__AST_LIST_TYPE || n->kind == CCN__AST_TUPLE_TYPE) return;
+  if (!n || n->kind == CCN__AST_TENSOR_TYPE || n->kind == CCN__AST_LIST_TYPE ||
+      n->kind == CCN__AST_TUPLE_TYPE)
+    return;
   if (n->kind == CCN__AST_NAME) {
     const ccn__val *v = ccn__env_lookup(env, n->name);
     if (v) ccn__env_set(rt, constants, n->name, *v);
@@ -192,8 +204,9 @@ static void define_schedule(ccn__rt *rt, ccn__env *env, const ccn__ast *s) {
   if (s->a) {
     ccn__val p = ccn__eval(rt, env, s->a);
     if (p.kind != CCN__V_PROGRAM)
-      ccn__fail(rt, 400, s->a->span, ccn__val_kind_name(p), "a schedule is for a program: schedule s for step { ... }",
-                "%s is no program", ccn__val_kind_name(p));
+      ccn__fail(rt, 400, s->a->span, ccn__val_kind_name(p),
+                "a schedule is for a program: schedule s for step { ... }", "%s is no program",
+                ccn__val_kind_name(p));
     x->target = p.program;
   }
   ccn__env_set(rt, env, s->name, (ccn__val){.kind = CCN__V_SCHEDULE, .schedule = x});
@@ -202,16 +215,19 @@ static void define_schedule(ccn__rt *rt, ccn__env *env, const ccn__ast *s) {
 static void run_mesh(ccn__rt *rt, ccn__env *env, const ccn__ast *s) {
   int64_t size[CCN__MAX_AXES] = {0};
   for (uint32_t a = 0; a < s->list.n && a < CCN__MAX_AXES; a++)
-    if (s->list.at[a]->a) size[a] = ccn__whole(rt, ccn__eval(rt, env, s->list.at[a]->a), s->list.at[a]->a->span, "the size of an axis");
+    if (s->list.at[a]->a)
+      size[a] =
+        ccn__whole(rt, ccn__eval(rt, env, s->list.at[a]->a), s->list.at[a]->a->span, "the size of an axis");
   if (!ccn__mesh_define(rt, s, size, true)) ccn__rt_raise(rt, rt->diags->last);
 }
 
-/* ---- control flow ------------------------------------------------------------------------------------------------------ */
+/* ---- control flow -------------------------------------------------------------------------------------- */
 
 static flow run_if(ccn__rt *rt, ccn__env *env, const ccn__ast *s, ccn__val *result) {
   for (; s; s = s->c) {
     if (s->kind == CCN__AST_BLOCK) return block(rt, env, s, result);
-    if (ccn__truth(rt, ccn__eval(rt, env, s->a), s->a->span, "the condition of `if`")) return block(rt, env, s->b, result);
+    if (ccn__truth(rt, ccn__eval(rt, env, s->a), s->a->span, "the condition of `if`"))
+      return block(rt, env, s->b, result);
   }
   return NEXT;
 }
@@ -249,9 +265,10 @@ static flow run_for(ccn__rt *rt, ccn__env *env, const ccn__ast *s, ccn__val *res
       f = one_round(rt, env, s, over.list->at[i], result);
   } else {
     ccn__fail(rt, 805, s->b->span, ccn__val_kind_name(over),
-              over.kind == CCN__V_INT      ? "go through a range: for i in 0..n { }"
-              : over.kind == CCN__V_TENSOR ? "go through the indices: for i in 0..len(x) { }; most loops over elements are one op"
-                                           : "for goes through ranges, lists and tuples",
+              over.kind == CCN__V_INT ? "go through a range: for i in 0..n { }"
+              : over.kind == CCN__V_TENSOR
+                ? "go through the indices: for i in 0..len(x) { }; most loops over elements are one op"
+                : "for goes through ranges, lists and tuples",
               "cannot go through %s", ccn__val_kind_name(over));
   }
   return f == RETURN ? RETURN : NEXT;
@@ -274,7 +291,7 @@ static void run_assert(ccn__rt *rt, ccn__env *env, const ccn__ast *s) {
   ccn__rt_raise(rt, d);
 }
 
-/* ---- statements ----------------------------------------------------------------------------------------------------------- */
+/* ---- statements ---------------------------------------------------------------------------------------- */
 
 static flow perform(ccn__rt *rt, ccn__env *env, const ccn__ast *s, ccn__val *result) {
   switch ((ccn__ast_kind)s->kind) {
@@ -298,7 +315,9 @@ static flow perform(ccn__rt *rt, ccn__env *env, const ccn__ast *s, ccn__val *res
     ccn__env_set(rt, env, ccn__import_name(rt, s), (ccn__val){.kind = CCN__V_MODULE, .module = m});
     return NEXT;
   }
-  default: ccn__fail(rt, 804, s->span, "only in programs", "put it into a program", "this statement stands in programs only");
+  default:
+    ccn__fail(rt, 804, s->span, "only in programs", "put it into a program",
+              "this statement stands in programs only");
   }
 }
 
@@ -340,31 +359,38 @@ void ccn__script_run(ccn__rt *rt, ccn__env *env, const ccn__ast *b) {
   rt->roots.n--;
 }
 
-/* ---- the mesh ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the mesh ------------------------------------------------------------------------------------------ */
 
-static bool mesh_error(ccn__rt *rt, uint16_t code, ccn__span span, const char *label, const char *hint, const char *message) {
+static bool mesh_error(ccn__rt *rt, uint16_t code, ccn__span span, const char *label, const char *hint,
+                       const char *message) {
   ccn__diag *d = ccn__error(rt->diags, code, span, label, "%s", message);
   ccn__hint(rt->diags, d, "%s", hint);
   return false;
 }
 
-static bool fill_mesh(ccn__rt *rt, const ccn__ast *s, const int64_t *size, ccn__mesh *m, int64_t *fixed, int *open) {
+static bool fill_mesh(ccn__rt *rt, const ccn__ast *s, const int64_t *size, ccn__mesh *m, int64_t *fixed,
+                      int *open) {
   if (s->list.n > CCN__MAX_AXES)
-    return mesh_error(rt, 208, s->list.at[CCN__MAX_AXES]->span, "one axis too many", "join axes that are always used together",
-                      "a mesh has at most 6 axes");
+    return mesh_error(rt, 208, s->list.at[CCN__MAX_AXES]->span, "one axis too many",
+                      "join axes that are always used together", "a mesh has at most 6 axes");
   for (uint32_t a = 0; a < s->list.n; a++) {
     const ccn__ast *x = s->list.at[a];
     for (uint32_t b = 0; b < a; b++)
-      if (m->name[b] == x->name) return mesh_error(rt, 11, x->span, "a second time", "give each axis its own name", "two axes have one name");
+      if (m->name[b] == x->name)
+        return mesh_error(rt, 11, x->span, "a second time", "give each axis its own name",
+                          "two axes have one name");
     m->name[a] = x->name;
     m->span[a] = x->span;
     m->naxes = a + 1;
     if (!x->a) {
-      if (*open >= 0) return mesh_error(rt, 302, x->span, "a second open axis", "give all axes but one a size", "only one axis may be left open");
+      if (*open >= 0)
+        return mesh_error(rt, 302, x->span, "a second open axis", "give all axes but one a size",
+                          "only one axis may be left open");
       *open = (int)a;
     } else if (size[a] < 1 || size[a] > CCN__MAX_RANKS || *fixed * size[a] > CCN__MAX_RANKS) {
-      return mesh_error(rt, size[a] < 1 ? 310 : 302, x->a->span, size[a] < 1 ? "not positive" : "too many ranks",
-                        "sizes are positive, and their product is at most 64", "the mesh cannot have this size");
+      return mesh_error(
+        rt, size[a] < 1 ? 310 : 302, x->a->span, size[a] < 1 ? "not positive" : "too many ranks",
+        "sizes are positive, and their product is at most 64", "the mesh cannot have this size");
     } else {
       *fixed *= size[a];
       m->size[a] = (int32_t)size[a];
@@ -380,9 +406,12 @@ bool ccn__mesh_define(ccn__rt *rt, const ccn__ast *s, const int64_t *size, bool 
   if (!fill_mesh(rt, s, size, &m, &fixed, &open)) return false;
   if (world == 0) world = fixed;
   if (running && (open >= 0 ? world % fixed : world != fixed)) {
-    ccn__diag *d = ccn__error(rt->diags, 302, s->span, "", "%lld ranks do not fill the mesh", (long long)world);
-    d->primary.text = ccn__arena_printf(rt->diags->arena, "needs %s%lld ranks", open >= 0 ? "a multiple of " : "", (long long)fixed);
-    ccn__hint(rt->diags, d, "run with %s%lld ranks, or change the sizes of the axes", open >= 0 ? "a multiple of " : "", (long long)fixed);
+    ccn__diag *d =
+      ccn__error(rt->diags, 302, s->span, "", "%lld ranks do not fill the mesh", (long long)world);
+    d->primary.text = ccn__arena_printf(rt->diags->arena, "needs %s%lld ranks",
+                                        open >= 0 ? "a multiple of " : "", (long long)fixed);
+    ccn__hint(rt->diags, d, "run with %s%lld ranks, or change the sizes of the axes",
+              open >= 0 ? "a multiple of " : "", (long long)fixed);
     return false;
   }
   if (running && open >= 0) m.size[open] = (int32_t)(world / fixed);

@@ -1,15 +1,16 @@
 /* script.h: what the files of the script level share: evaluation, calls, numbers, formatting, modules, names.
  *
- * Place in the pipeline: AST → effects and values. A tree walk; programs and ops are called through program.h.
- * Rule of the files: whatever an evaluation returns is on rt->temps until the statement that asked for it ends.
+ * Place in the pipeline: AST → effects and values. A tree walk; programs and ops are called through
+ * program.h. Rule of the files: whatever an evaluation returns is on rt->temps until the statement that asked
+ * for it ends.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef CCN_LANG_SCRIPT_H
 #define CCN_LANG_SCRIPT_H
 
 #include "program.h"
 
-/* Nested evaluations (expressions, statements, calls); beyond: CCN0602. Chosen so that 8 MB of C stack are enough
- * even when every frame carries a sanitizer's red zones. */
+/* Nested evaluations (expressions, statements, calls); beyond: CCN0602. Chosen so that 8 MB of C stack are
+ * enough even when every frame carries a sanitizer's red zones. */
 #define CCN__MAX_DEPTH 4000
 CCN__NORETURN void ccn__too_deep(ccn__rt *rt, ccn__span span);
 static inline void ccn__enter(ccn__rt *rt, ccn__span span) {
@@ -25,42 +26,46 @@ CCN__NORETURN void ccn__fail(ccn__rt *rt, uint16_t code, ccn__span span, const c
 static inline ccn__val ccn__int_val(int64_t i) { return (ccn__val){.kind = CCN__V_INT, .i = i}; }
 static inline ccn__val ccn__float_val(double f) { return (ccn__val){.kind = CCN__V_FLOAT, .f = f}; }
 static inline ccn__val ccn__bool_val(bool b) { return (ccn__val){.kind = CCN__V_BOOL, .b = b}; }
-static inline ccn__val ccn__tensor_val(ccn__tensor *t) { return (ccn__val){.kind = CCN__V_TENSOR, .tensor = t}; }
+static inline ccn__val ccn__tensor_val(ccn__tensor *t) {
+  return (ccn__val){.kind = CCN__V_TENSOR, .tensor = t};
+}
 static inline ccn__val ccn__list_val(ccn__list *l) { return (ccn__val){.kind = l->obj.kind, .list = l}; }
 static inline bool ccn__is_number(ccn__val v) { return v.kind == CCN__V_INT || v.kind == CCN__V_FLOAT; }
 static inline double ccn__as_f64(ccn__val v) { return v.kind == CCN__V_FLOAT ? v.f : (double)v.i; }
 
-/* ---- script.c: statements -------------------------------------------------------------------------------------- */
+/* ---- script.c: statements ------------------------------------------------------------------------------ */
 /* Runs the statements of a file in `env`. */
 void ccn__script_run(ccn__rt *rt, ccn__env *env, const ccn__ast *block);
 /* Calls a fn value. */
 ccn__val ccn__call_fn(ccn__rt *rt, ccn__fn *fn, const ccn__arg *args, uint32_t nargs, ccn__span call);
-/* A program value, with the script's values of the names that it reads (also for the check, where `env` holds what is
- * known before the script runs). Not bound to its name. */
+/* A program value, with the script's values of the names that it reads (also for the check, where `env` holds
+ * what is known before the script runs). Not bound to its name. */
 ccn__program *ccn__program_new(ccn__rt *rt, ccn__env *env, const ccn__ast *ast);
-/* The mesh of the main script. For a check (`running` false) open axes keep the size 0. Sizes that were not evaluated
- * are 0 in `size` when axis->a is there. Errors are reported; false if there was one. */
+/* The mesh of the main script. For a check (`running` false) open axes keep the size 0. Sizes that were not
+ * evaluated are 0 in `size` when axis->a is there. Errors are reported; false if there was one. */
 bool ccn__mesh_define(ccn__rt *rt, const ccn__ast *mesh, const int64_t *size, bool running);
 
-/* ---- script_expr.c: expressions --------------------------------------------------------------------------------- */
+/* ---- script_expr.c: expressions ------------------------------------------------------------------------ */
 ccn__val ccn__eval(ccn__rt *rt, ccn__env *env, const ccn__ast *e);
 /* A type. `open`: unknown bare names stand for any extent and come out as -1, -2, ... (one number a name). */
 ccn__val ccn__eval_type(ccn__rt *rt, ccn__env *env, const ccn__ast *type, bool open);
 /* A condition; `what` completes "the condition of `if`". */
 bool ccn__truth(ccn__rt *rt, ccn__val v, ccn__span span, const char *what);
-/* A whole number, from a number or a replicated scalar tensor; `what` completes "an index must be a whole number". */
+/* A whole number, from a number or a replicated scalar tensor; `what` completes "an index must be a whole
+ * number". */
 int64_t ccn__whole(ccn__rt *rt, ccn__val v, ccn__span span, const char *what);
 /* A replicated scalar tensor as its number; everything else as it is. */
 ccn__val ccn__plain(ccn__val v);
 /* `P with s` as written in `with`; env: where its names are looked up. */
-ccn__program *ccn__program_with(ccn__rt *rt, ccn__env *env, const ccn__ast *with, ccn__program *p, ccn__schedule *s);
+ccn__program *ccn__program_with(ccn__rt *rt, ccn__env *env, const ccn__ast *with, ccn__program *p,
+                                ccn__schedule *s);
 /* -1 → n - 1, ...; CCN0812 if it is outside [0, n). */
 int64_t ccn__position(ccn__rt *rt, int64_t i, int64_t n, ccn__span span, const char *what);
 int64_t ccn__string_length(const ccn__string *s); /* in characters */
 /* Memory of n bytes that lives as long as temps.n is not set back. */
 void *ccn__temp_memory(ccn__rt *rt, size_t n);
 
-/* ---- script_call.c: calls ------------------------------------------------------------------------------------------ */
+/* ---- script_call.c: calls ------------------------------------------------------------------------------ */
 ccn__val ccn__eval_call(ccn__rt *rt, ccn__env *env, const ccn__ast *call);
 ccn__val ccn__call_value(ccn__rt *rt, ccn__val callee, const ccn__arg *args, uint32_t n, ccn__span call,
                          ccn__span callee_span);
@@ -68,14 +73,14 @@ ccn__val ccn__call_value(ccn__rt *rt, ccn__val callee, const ccn__arg *args, uin
 CCN__NORETURN void ccn__unknown_name(ccn__rt *rt, const ccn__env *env, ccn__name name, ccn__span span);
 /* Tries the names that are always there: ops, functions, dtypes. */
 void ccn__nearest_builtin(ccn__nearest *near);
-bool ccn__is_builtin(const char *name); /* any of these */
+bool ccn__is_builtin(const char *name);   /* any of these */
 bool ccn__program_only(const char *name); /* a collective, update or rank: CCN0804 in a script */
 ccn__diag *ccn__program_only_error(ccn__rt *rt, const char *name, ccn__span span);
 
-/* ---- script_num.c: arithmetic of script numbers, pure ------------------------------------------------------------------ */
+/* ---- script_num.c: arithmetic of script numbers, pure -------------------------------------------------- */
 typedef struct ccn__calc_error {
   uint16_t code;
-  const char *why;  /* "overflows 64 bits" */
+  const char *why; /* "overflows 64 bits" */
   const char *hint;
 } ccn__calc_error;
 /* x and y are numbers or booleans; false: *err says why not. */
@@ -88,7 +93,7 @@ ccn__val ccn__calc_cast(ccn__dtype t, ccn__val x);
 /* -1, 0, 1 as numbers compare, without rounding; 2 if one is NaN. */
 int ccn__calc_compare(ccn__val x, ccn__val y);
 
-/* ---- script_builtins.c, script_files.c, script_tensor.c: functions and methods ------------------------------------------- */
+/* ---- script_builtins.c, script_files.c, script_tensor.c: functions and methods ------------------------- */
 typedef struct ccn__builtin ccn__builtin;
 typedef struct ccn__builtin_call { /* arguments bound to the parameters, NULL where one is left out */
   const char *name;
@@ -105,10 +110,11 @@ struct ccn__builtin {
 };
 const ccn__builtin *ccn__builtin_find(const char *name); /* NULL if there is none */
 const ccn__builtin *ccn__builtin_at(uint32_t i);         /* the table in order; NULL past its end */
-ccn__val ccn__builtin_run(ccn__rt *rt, const ccn__builtin *b, const ccn__arg *args, uint32_t nargs, ccn__span span);
+ccn__val ccn__builtin_run(ccn__rt *rt, const ccn__builtin *b, const ccn__arg *args, uint32_t nargs,
+                          ccn__span span);
 /* A method call or a field; `self` is the value before the dot. */
-ccn__val ccn__method(ccn__rt *rt, ccn__val self, ccn__name name, ccn__span nspan, const ccn__arg *args, uint32_t nargs,
-                     ccn__span span);
+ccn__val ccn__method(ccn__rt *rt, ccn__val self, ccn__name name, ccn__span nspan, const ccn__arg *args,
+                     uint32_t nargs, ccn__span span);
 ccn__val ccn__field(ccn__rt *rt, ccn__val self, ccn__name name, ccn__span nspan);
 
 ccn__val ccn__fn_load(ccn__rt *rt, const ccn__builtin_call *c);
@@ -121,10 +127,10 @@ ccn__val ccn__bundle_member(ccn__rt *rt, ccn__tensor *b, int64_t i, ccn__span sp
 uint32_t ccn__bundle_count(const ccn__tensor *b);
 ccn__val ccn__tensor_on(ccn__rt *rt, ccn__tensor *t, uint32_t rank, ccn__span span);
 /* A new tensor of these global extents and placement from the whole value's bytes (row-major). */
-ccn__tensor *ccn__tensor_place(ccn__rt *rt, ccn__dtype t, uint32_t rank, const int64_t *dim, const ccn__cplace *place,
-                               const void *whole);
+ccn__tensor *ccn__tensor_place(ccn__rt *rt, ccn__dtype t, uint32_t rank, const int64_t *dim,
+                               const ccn__cplace *place, const void *whole);
 
-/* ---- script_format.c -------------------------------------------------------------------------------------------------------- */
+/* ---- script_format.c ----------------------------------------------------------------------------------- */
 void ccn__format(ccn__rt *rt, ccn__text *out, ccn__val v);
 /* {x:.4f}: [0][width][.precision][fegd]. */
 void ccn__format_as(ccn__rt *rt, ccn__text *out, ccn__val v, const char *format, ccn__span span);
@@ -132,24 +138,28 @@ void ccn__format_as(ccn__rt *rt, ccn__text *out, ccn__val v, const char *format,
 void ccn__scratch_begin(ccn__rt *rt, ccn__text *t);
 void ccn__scratch_end(ccn__rt *rt);
 
-/* ---- names.c: what can be said about names before the script runs ---------------------------------------------- */
-typedef CCN__VEC(ccn__program *) ccn__program_list; /* in order of their text, those of imported modules included */
-/* Reports unknown names and what stands in programs only; makes the programs, with the constants that are known, and
- * adds them to *out. `main_script`: a mesh is allowed. `env` gets the names of the file; most values are not known. */
-void ccn__names_check(ccn__rt *rt, const ccn__ast *block, bool main_script, ccn__env *env, ccn__program_list *out);
+/* ---- names.c: what can be said about names before the script runs -------------------------------------- */
+typedef CCN__VEC(ccn__program *)
+  ccn__program_list; /* in order of their text, those of imported modules included */
+/* Reports unknown names and what stands in programs only; makes the programs, with the constants that are
+ * known, and adds them to *out. `main_script`: a mesh is allowed. `env` gets the names of the file; most
+ * values are not known. */
+void ccn__names_check(ccn__rt *rt, const ccn__ast *block, bool main_script, ccn__env *env,
+                      ccn__program_list *out);
 
-/* ---- names_schedule.c: the same for schedules ---------------------------------------------------------------------- */
+/* ---- names_schedule.c: the same for schedules ---------------------------------------------------------- */
 /* The names that a schedule's statements use (CCN0400); other schedules are found in `env`. */
 void ccn__schedule_check(ccn__rt *rt, const ccn__schedule *s, const ccn__env *env);
-/* `P with s`: whether s is a schedule of that program, the number of handles (CCN0814, CCN0400, CCN0800). NULL, or
- * what was reported. */
+/* `P with s`: whether s is a schedule of that program, the number of handles (CCN0814, CCN0400, CCN0800).
+ * NULL, or what was reported. */
 ccn__diag *ccn__with_check(ccn__rt *rt, const ccn__ast *with, ccn__val program, ccn__val schedule);
 
-/* ---- modules.c: import ------------------------------------------------------------------------------------------------------------ */
+/* ---- modules.c: import --------------------------------------------------------------------------------- */
 /* `importing`: the span of the import statement, whose source the path starts from. */
 ccn__module *ccn__module_import(ccn__rt *rt, const char *path, ccn__span importing);
 /* The same for a check: its names are known, most values are not. NULL after an error. */
 ccn__module *ccn__module_outline(ccn__rt *rt, const char *path, ccn__span importing, ccn__program_list *out);
-ccn__name ccn__import_name(ccn__rt *rt, const ccn__ast *import); /* after `as`, or the last part of the path */
+ccn__name ccn__import_name(ccn__rt *rt,
+                           const ccn__ast *import); /* after `as`, or the last part of the path */
 
 #endif

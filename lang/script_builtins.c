@@ -5,9 +5,10 @@
 
 #include <stdlib.h>
 
-/* ---- output ------------------------------------------------------------------------------------------------------ */
+/* ---- output -------------------------------------------------------------------------------------------- */
 
-static void write_all(ccn__rt *rt, const ccn__builtin_call *c, ccn_write_fn write, void *user, const char *end) {
+static void write_all(ccn__rt *rt, const ccn__builtin_call *c, ccn_write_fn write, void *user,
+                      const char *end) {
   ccn__text t;
   ccn__scratch_begin(rt, &t);
   for (uint32_t i = 0; i < c->nargs; i++) {
@@ -29,7 +30,7 @@ static ccn__val fn_progress(ccn__rt *rt, const ccn__builtin_call *c) {
   return CCN__NONE_VAL;
 }
 
-/* ---- lists and ranges ---------------------------------------------------------------------------------------------- */
+/* ---- lists and ranges ---------------------------------------------------------------------------------- */
 
 static ccn__val fn_len(ccn__rt *rt, const ccn__builtin_call *c) {
   ccn__val v = c->at[0]->value;
@@ -39,7 +40,8 @@ static ccn__val fn_len(ccn__rt *rt, const ccn__builtin_call *c) {
   case CCN__V_TUPLE: return ccn__int_val(v.list->n);
   case CCN__V_RANGE:
     if (v.range->start < 0 && v.range->end > INT64_MAX + v.range->start)
-      ccn__fail(rt, 810, c->at[0]->span, "too long", "use a shorter range", "the length of the range does not fit 64 bits");
+      ccn__fail(rt, 810, c->at[0]->span, "too long", "use a shorter range",
+                "the length of the range does not fit 64 bits");
     return ccn__int_val(v.range->end - v.range->start);
   case CCN__V_TENSOR:
     if (v.tensor->bundle) return ccn__int_val(ccn__bundle_count(v.tensor));
@@ -47,8 +49,9 @@ static ccn__val fn_len(ccn__rt *rt, const ccn__builtin_call *c) {
     break;
   default: break;
   }
-  ccn__fail(rt, 805, c->at[0]->span, ccn__val_kind_name(v), "strings, lists, tuples, ranges, bundles and tensors with dims have a length",
-            "%s has no length", v.kind == CCN__V_TENSOR ? "a scalar" : ccn__val_kind_name(v));
+  ccn__fail(rt, 805, c->at[0]->span, ccn__val_kind_name(v),
+            "strings, lists, tuples, ranges, bundles and tensors with dims have a length", "%s has no length",
+            v.kind == CCN__V_TENSOR ? "a scalar" : ccn__val_kind_name(v));
 }
 
 static ccn__val fn_range(ccn__rt *rt, const ccn__builtin_call *c) {
@@ -74,13 +77,14 @@ static ccn__val fn_list(ccn__rt *rt, const ccn__builtin_call *c) {
     for (uint32_t i = 0; i < ccn__bundle_count(v.tensor); i++)
       ccn__list_add(rt, l, ccn__bundle_member(rt, v.tensor, i, c->at[0]->span));
   } else {
-    ccn__fail(rt, 805, c->at[0]->span, ccn__val_kind_name(v), "a list is made of a range, a tuple, a list or a bundle", "%s cannot become a list",
+    ccn__fail(rt, 805, c->at[0]->span, ccn__val_kind_name(v),
+              "a list is made of a range, a tuple, a list or a bundle", "%s cannot become a list",
               ccn__val_kind_name(v));
   }
   return ccn__list_val(l);
 }
 
-/* ---- conversions ---------------------------------------------------------------------------------------------------- */
+/* ---- conversions --------------------------------------------------------------------------------------- */
 
 static ccn__val fn_str(ccn__rt *rt, const ccn__builtin_call *c) {
   ccn__text t;
@@ -121,8 +125,12 @@ static bool parse_float(const ccn__string *s, ccn__val *out) {
 
 CCN__NORETURN static void no_conversion(ccn__rt *rt, const ccn__arg *a, const char *to) {
   if (a->value.kind == CCN__V_STRING)
-    ccn__fail(rt, 805, a->span, "not a number", "write digits only, as in \"12\" or \"0.5\"", "the text \"%.60s\" is no %s", a->value.string->at, to);
-  ccn__fail(rt, 805, a->span, ccn__val_kind_name(a->value), a->value.kind == CCN__V_TENSOR ? "only a replicated scalar is one number; x.on(0) takes one rank's value" : "numbers, booleans and strings are converted",
+    ccn__fail(rt, 805, a->span, "not a number", "write digits only, as in \"12\" or \"0.5\"",
+              "the text \"%.60s\" is no %s", a->value.string->at, to);
+  ccn__fail(rt, 805, a->span, ccn__val_kind_name(a->value),
+            a->value.kind == CCN__V_TENSOR
+              ? "only a replicated scalar is one number; x.on(0) takes one rank's value"
+              : "numbers, booleans and strings are converted",
             "%s cannot become a %s", ccn__val_kind_name(a->value), to);
 }
 
@@ -132,7 +140,8 @@ static ccn__val fn_int(ccn__rt *rt, const ccn__builtin_call *c) {
   if (v.kind == CCN__V_BOOL) return ccn__int_val(v.b);
   if (v.kind == CCN__V_FLOAT) {
     if (v.f >= -9223372036854775808.0 && v.f < 9223372036854775808.0) return ccn__int_val((int64_t)v.f);
-    ccn__fail(rt, 810, c->at[0]->span, "not a 64-bit integer", "test it first: isfinite(x)", "this float does not fit 64 bits");
+    ccn__fail(rt, 810, c->at[0]->span, "not a 64-bit integer", "test it first: isfinite(x)",
+              "this float does not fit 64 bits");
   }
   if (v.kind == CCN__V_STRING && parse_int(v.string, &out)) return out;
   no_conversion(rt, c->at[0], "whole number");
@@ -147,7 +156,7 @@ static ccn__val fn_float(ccn__rt *rt, const ccn__builtin_call *c) {
   no_conversion(rt, c->at[0], "float");
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------------------- */
 
 static const ccn__builtin table[] = {
   {"print", "...", fn_print, "writes its arguments with blanks between them, and a newline"},
@@ -173,7 +182,7 @@ const ccn__builtin *ccn__builtin_find(const char *name) {
   return NULL;
 }
 
-/* ---- binding ------------------------------------------------------------------------------------------------------------- */
+/* ---- binding ------------------------------------------------------------------------------------------- */
 
 /* Parameter k of "path, as?": its name's length, or 0 past the end. */
 static size_t parameter(const char *params, uint32_t k, const char **name, bool *optional) {
@@ -188,7 +197,8 @@ static size_t parameter(const char *params, uint32_t k, const char **name, bool 
   return 0;
 }
 
-static uint32_t slot_of(ccn__rt *rt, const ccn__builtin *b, const ccn__arg *a, uint32_t position, ccn__span call) {
+static uint32_t slot_of(ccn__rt *rt, const ccn__builtin *b, const ccn__arg *a, uint32_t position,
+                        ccn__span call) {
   const char *name;
   bool optional;
   size_t n;
@@ -200,21 +210,27 @@ static uint32_t slot_of(ccn__rt *rt, const ccn__builtin *b, const ccn__arg *a, u
   for (uint32_t k = 0; (n = parameter(b->params, k, &name, &optional)); k++)
     if (strlen(a->name) == n && memcmp(a->name, name, n) == 0) return k;
   (void)call;
-  ccn__fail(rt, 806, a->nspan, "no such parameter", b->doc, "`%s` has no parameter `%s`: %s(%s)", b->name, a->name, b->name, b->params);
+  ccn__fail(rt, 806, a->nspan, "no such parameter", b->doc, "`%s` has no parameter `%s`: %s(%s)", b->name,
+            a->name, b->name, b->params);
 }
 
-ccn__val ccn__builtin_run(ccn__rt *rt, const ccn__builtin *b, const ccn__arg *args, uint32_t nargs, ccn__span span) {
+ccn__val ccn__builtin_run(ccn__rt *rt, const ccn__builtin *b, const ccn__arg *args, uint32_t nargs,
+                          ccn__span span) {
   ccn__builtin_call c = {.name = b->name, .args = args, .nargs = nargs, .span = span};
   const char *name;
   bool optional;
   if (strcmp(b->params, "...") == 0) {
     for (uint32_t i = 0; i < nargs; i++)
-      if (args[i].name) ccn__fail(rt, 806, args[i].nspan, "no such parameter", "leave the name out", "`%s` has no parameter `%s`", b->name, args[i].name);
+      if (args[i].name)
+        ccn__fail(rt, 806, args[i].nspan, "no such parameter", "leave the name out",
+                  "`%s` has no parameter `%s`", b->name, args[i].name);
     return b->fn(rt, &c);
   }
   for (uint32_t i = 0; i < nargs; i++) {
     uint32_t k = slot_of(rt, b, &args[i], i, span);
-    if (c.at[k]) ccn__fail(rt, 806, args[i].span, "a second time", "pass it once", "an argument of `%s` is given twice", b->name);
+    if (c.at[k])
+      ccn__fail(rt, 806, args[i].span, "a second time", "pass it once", "an argument of `%s` is given twice",
+                b->name);
     c.at[k] = &args[i];
   }
   for (uint32_t k = 0; parameter(b->params, k, &name, &optional); k++)

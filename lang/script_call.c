@@ -1,8 +1,9 @@
-/* script_call.c: calls: what is called, with which arguments; functions, programs, ops, and names that nothing defines.
+/* script_call.c: calls: what is called, with which arguments; functions, programs, ops, and names that
+ * nothing defines.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "script.h"
 
-/* ---- names that are always there ------------------------------------------------------------------------------- */
+/* ---- names that are always there ----------------------------------------------------------------------- */
 
 static bool is_dtype(const char *name) {
   ccn__dtype t;
@@ -41,20 +42,26 @@ void ccn__unknown_name(ccn__rt *rt, const ccn__env *env, ccn__name name, ccn__sp
 bool ccn__program_only(const char *name) {
   ccn__op op;
   if (!ccn__op_find(name, &op)) return false;
-  return ccn__op_table[op].kind == CCN__KIND_COLLECTIVE || ccn__op_table[op].kind == CCN__KIND_EFFECT || op == CCN__OP_RANK;
+  return ccn__op_table[op].kind == CCN__KIND_COLLECTIVE || ccn__op_table[op].kind == CCN__KIND_EFFECT ||
+         op == CCN__OP_RANK;
 }
 
 ccn__diag *ccn__program_only_error(ccn__rt *rt, const char *name, ccn__span span) {
   bool rank = strcmp(name, "rank") == 0;
-  ccn__diag *d = ccn__error(rt->diags, 804, span, rank ? "scripts run the same on all ranks" : "only in programs",
-                            rank ? "a script does not know a rank" : "`%s` stands in programs only", name);
-  if (rank) ccn__hint(rt->diags, d, "in a program rank(axis) is the coordinate; a script reads a rank's value with x.on(r), "
-                                    "and makes values by rank with per_rank(fn(r) { ... })");
-  else ccn__hint(rt->diags, d, "put it into a program and call that: program f(x: f32[N] local) { return %s(...) }", name);
+  ccn__diag *d =
+    ccn__error(rt->diags, 804, span, rank ? "scripts run the same on all ranks" : "only in programs",
+               rank ? "a script does not know a rank" : "`%s` stands in programs only", name);
+  if (rank)
+    ccn__hint(rt->diags, d,
+              "in a program rank(axis) is the coordinate; a script reads a rank's value with x.on(r), "
+              "and makes values by rank with per_rank(fn(r) { ... })");
+  else
+    ccn__hint(rt->diags, d,
+              "put it into a program and call that: program f(x: f32[N] local) { return %s(...) }", name);
   return d;
 }
 
-/* ---- arguments --------------------------------------------------------------------------------------------------- */
+/* ---- arguments ----------------------------------------------------------------------------------------- */
 
 static ccn__val argument(ccn__rt *rt, ccn__env *env, const ccn__ast *a, bool loads) {
   if (loads && a->name && strcmp(a->name, "as") == 0) return ccn__eval_type(rt, env, a->a, true);
@@ -71,7 +78,7 @@ static const ccn__arg *arguments(ccn__rt *rt, ccn__env *env, const ccn__ast *cal
   return args;
 }
 
-/* ---- ops ----------------------------------------------------------------------------------------------------------- */
+/* ---- ops ----------------------------------------------------------------------------------------------- */
 
 /* sum, prod, max, min of a list of numbers, or max(a, b) of numbers. */
 static bool fold_list(ccn__rt *rt, ccn__op op, const ccn__val *x, uint32_t n, ccn__span span, ccn__val *out) {
@@ -80,12 +87,14 @@ static bool fold_list(ccn__rt *rt, ccn__op op, const ccn__val *x, uint32_t n, cc
   for (uint32_t i = 0; i < n; i++)
     if (!ccn__is_number(x[i])) return false;
   if (n == 0 && (op == CCN__OP_MAX || op == CCN__OP_MIN))
-    ccn__fail(rt, 604, span, "an empty list", "test its length first: len(x)", "%s of an empty list", op == CCN__OP_MAX ? "maximum" : "minimum");
+    ccn__fail(rt, 604, span, "an empty list", "test its length first: len(x)", "%s of an empty list",
+              op == CCN__OP_MAX ? "maximum" : "minimum");
   ccn__val v = n ? x[0] : ccn__int_val(op == CCN__OP_PROD);
   for (uint32_t i = 1; i < n; i++) {
-    bool done = op == CCN__OP_SUM || op == CCN__OP_PROD
-                  ? ccn__calc_binary(op == CCN__OP_SUM ? CCN__T_PLUS : CCN__T_STAR, v, x[i], &v, &err)
-                  : ccn__calc_op(op == CCN__OP_MAX ? CCN__OP_MAXIMUM : CCN__OP_MINIMUM, (ccn__val[]){v, x[i]}, 2, &v);
+    bool done =
+      op == CCN__OP_SUM || op == CCN__OP_PROD
+        ? ccn__calc_binary(op == CCN__OP_SUM ? CCN__T_PLUS : CCN__T_STAR, v, x[i], &v, &err)
+        : ccn__calc_op(op == CCN__OP_MAX ? CCN__OP_MAXIMUM : CCN__OP_MINIMUM, (ccn__val[]){v, x[i]}, 2, &v);
     if (!done) ccn__fail(rt, err.code, span, err.why, err.hint, "the result %s", err.why);
   }
   *out = v;
@@ -121,7 +130,8 @@ static ccn__val call_op(ccn__rt *rt, ccn__name name, const ccn__arg *args, uint3
 static ccn__val call_cast(ccn__rt *rt, ccn__name name, const ccn__arg *args, uint32_t n, ccn__span span) {
   ccn__dtype t;
   if (!ccn__dtype_find(name, &t) || ccn__dtype_size(t) == 0)
-    ccn__fail(rt, 100, span, "not available", "the dtypes are f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool", "there are no values of `%s` yet", name);
+    ccn__fail(rt, 100, span, "not available", "the dtypes are f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool",
+              "there are no values of `%s` yet", name);
   if (n != 1 || args[0].name)
     ccn__fail(rt, 800, span, "one argument", "a cast is written f32(x)", "`%s` takes one value", name);
   ccn__val v = args[0].value;
@@ -130,7 +140,8 @@ static ccn__val call_cast(ccn__rt *rt, ccn__name name, const ccn__arg *args, uin
 }
 
 /* A function by its name. */
-static ccn__val call_named(ccn__rt *rt, ccn__name name, const ccn__arg *args, uint32_t n, ccn__span call, ccn__span span) {
+static ccn__val call_named(ccn__rt *rt, ccn__name name, const ccn__arg *args, uint32_t n, ccn__span call,
+                           ccn__span span) {
   const ccn__builtin *b = ccn__builtin_find(name);
   if (b) return ccn__builtin_run(rt, b, args, n, call);
   if (ccn__program_only(name)) ccn__rt_raise(rt, ccn__program_only_error(rt, name, span));
@@ -138,7 +149,7 @@ static ccn__val call_named(ccn__rt *rt, ccn__name name, const ccn__arg *args, ui
   return call_op(rt, name, args, n, call);
 }
 
-/* ---- what is called ---------------------------------------------------------------------------------------------------- */
+/* ---- what is called ------------------------------------------------------------------------------------ */
 
 static ccn__val call_program(ccn__rt *rt, ccn__program *p, const ccn__arg *args, uint32_t n, ccn__span call) {
   if (rt->per_rank)
@@ -147,14 +158,16 @@ static ccn__val call_program(ccn__rt *rt, ccn__program *p, const ccn__arg *args,
   return ccn__program_call(rt, p, args, n, call);
 }
 
-ccn__val ccn__call_value(ccn__rt *rt, ccn__val callee, const ccn__arg *args, uint32_t n, ccn__span call, ccn__span span) {
+ccn__val ccn__call_value(ccn__rt *rt, ccn__val callee, const ccn__arg *args, uint32_t n, ccn__span call,
+                         ccn__span span) {
   switch (callee.kind) {
   case CCN__V_FN: return ccn__call_fn(rt, callee.fn, args, n, call);
   case CCN__V_PROGRAM: return call_program(rt, callee.program, args, n, call);
   case CCN__V_OP: return call_named(rt, callee.name, args, n, call, span);
   default:
-    ccn__fail(rt, 805, span, ccn__val_kind_name(callee), "only functions and programs are called; an element is x[0]",
-              "%s cannot be called", ccn__val_kind_name(callee));
+    ccn__fail(rt, 805, span, ccn__val_kind_name(callee),
+              "only functions and programs are called; an element is x[0]", "%s cannot be called",
+              ccn__val_kind_name(callee));
   }
 }
 
@@ -162,7 +175,8 @@ ccn__val ccn__call_value(ccn__rt *rt, ccn__val callee, const ccn__arg *args, uin
 static ccn__val call_size(ccn__rt *rt, const ccn__ast *call) {
   const ccn__ast *a = call->list.n == 1 && !call->list.at[0]->name ? call->list.at[0]->a : NULL;
   if (!a || a->kind != CCN__AST_NAME)
-    ccn__fail(rt, 800, call->span, "one axis", "size(dp) is the number of ranks on an axis, len(x) that of a value's members",
+    ccn__fail(rt, 800, call->span, "one axis",
+              "size(dp) is the number of ranks on an axis, len(x) that of a value's members",
               "`size` takes the name of a mesh axis");
   for (uint32_t i = 0; i < rt->mesh.naxes; i++)
     if (rt->mesh.name[i] == a->name) return ccn__int_val(rt->mesh.size[i]);
@@ -181,7 +195,8 @@ static ccn__val call_unbound(ccn__rt *rt, ccn__env *env, const ccn__ast *e) {
 
 static ccn__val call_with_axes(ccn__rt *rt, ccn__val callee, const ccn__ast *e, const ccn__arg *args) {
   if (callee.kind != CCN__V_PROGRAM)
-    ccn__fail(rt, 805, e->a->span, ccn__val_kind_name(callee), "leave the <...> out", "only programs have axes");
+    ccn__fail(rt, 805, e->a->span, ccn__val_kind_name(callee), "leave the <...> out",
+              "only programs have axes");
   rt->call_axes = e->axes;
   ccn__val v = call_program(rt, callee.program, args, e->list.n, e->span);
   rt->call_axes = (ccn__ast_list){0};

@@ -4,10 +4,10 @@
 
 #include <stdio.h>
 
-/* ---- errors, conversions ------------------------------------------------------------------------------------- */
+/* ---- errors, conversions ------------------------------------------------------------------------------- */
 
-void ccn__fail(ccn__rt *rt, uint16_t code, ccn__span span, const char *label, const char *hint, const char *fmt,
-               ...) {
+void ccn__fail(ccn__rt *rt, uint16_t code, ccn__span span, const char *label, const char *hint,
+               const char *fmt, ...) {
   char message[512];
   va_list args;
   va_start(args, fmt);
@@ -39,7 +39,8 @@ ccn__val ccn__plain(ccn__val v) {
 /* Why a tensor is no number, as a hint. */
 static const char *why_no_number(ccn__val v) {
   if (v.kind != CCN__V_TENSOR) return NULL;
-  if (v.tensor->rank || v.tensor->bundle) return "only a scalar is one number; reduce it first, or take an element: x[0]";
+  if (v.tensor->rank || v.tensor->bundle)
+    return "only a scalar is one number; reduce it first, or take an element: x[0]";
   return "its value differs between ranks; x.on(0) takes one rank's, x.per_rank() all of them";
 }
 
@@ -54,7 +55,8 @@ bool ccn__truth(ccn__rt *rt, ccn__val v, ccn__span span, const char *what) {
 int64_t ccn__whole(ccn__rt *rt, ccn__val v, ccn__span span, const char *what) {
   v = ccn__plain(v);
   if (v.kind == CCN__V_INT) return v.i;
-  const char *hint = v.kind == CCN__V_FLOAT ? "int(x) cuts off the fraction, a // b divides whole numbers" : why_no_number(v);
+  const char *hint =
+    v.kind == CCN__V_FLOAT ? "int(x) cuts off the fraction, a // b divides whole numbers" : why_no_number(v);
   ccn__fail(rt, 805, span, v.kind == CCN__V_FLOAT ? "a float" : ccn__val_kind_name(v),
             hint ? hint : "pass a whole number", "%s must be a whole number, not %s", what,
             v.kind == CCN__V_FLOAT ? "a float" : ccn__val_kind_name(v));
@@ -63,12 +65,14 @@ int64_t ccn__whole(ccn__rt *rt, ccn__val v, ccn__span span, const char *what) {
 int64_t ccn__position(ccn__rt *rt, int64_t i, int64_t n, ccn__span span, const char *what) {
   int64_t at = i < 0 ? i + n : i;
   if (at >= 0 && at < n) return at;
-  if (n == 0) ccn__fail(rt, 812, span, "outside", "test its length first: len(x)", "index %lld into %s of length 0", (long long)i, what);
+  if (n == 0)
+    ccn__fail(rt, 812, span, "outside", "test its length first: len(x)", "index %lld into %s of length 0",
+              (long long)i, what);
   ccn__fail(rt, 812, span, "outside", "indices go from 0 to the length - 1, or from -1 at the end backwards",
             "index %lld is outside %s of length %lld", (long long)i, what, (long long)n);
 }
 
-/* ---- strings ---------------------------------------------------------------------------------------------------- */
+/* ---- strings ------------------------------------------------------------------------------------------- */
 
 static bool plain_string(const ccn__ast *e) {
   return e->list.n == 0 || (e->list.n == 1 && e->list.at[0]->kind == CCN__AST_TEXT);
@@ -76,7 +80,8 @@ static bool plain_string(const ccn__ast *e) {
 
 static ccn__val string(ccn__rt *rt, ccn__env *env, const ccn__ast *e) {
   if (plain_string(e))
-    return e->list.n ? ccn__val_string(rt, e->list.at[0]->str, (size_t)e->list.at[0]->i) : ccn__val_string(rt, "", 0);
+    return e->list.n ? ccn__val_string(rt, e->list.at[0]->str, (size_t)e->list.at[0]->i)
+                     : ccn__val_string(rt, "", 0);
   ccn__val *part = ccn__temp_memory(rt, e->list.n * sizeof *part);
   for (uint32_t i = 0; i < e->list.n; i++) {
     const ccn__ast *p = e->list.at[i];
@@ -120,9 +125,10 @@ static ccn__val substring(ccn__rt *rt, const ccn__string *s, int64_t start, int6
   return ccn__val_string(rt, s->at + from, to - from);
 }
 
-/* ---- operators --------------------------------------------------------------------------------------------------- */
+/* ---- operators ----------------------------------------------------------------------------------------- */
 
-/* Equality of script values; kinds that cannot be equal are an error, so that a slip does not pass for "false". */
+/* Equality of script values; kinds that cannot be equal are an error, so that a slip does not pass for
+ * "false". */
 static bool equal(ccn__rt *rt, ccn__val x, ccn__val y, ccn__span span) {
   ccn__calc_error err;
   ccn__val v;
@@ -141,12 +147,14 @@ static bool equal(ccn__rt *rt, ccn__val x, ccn__val y, ccn__span span) {
   }
   if (x.kind == CCN__V_RANGE && y.kind == CCN__V_RANGE)
     return x.range->start == y.range->start && x.range->end == y.range->end;
-  if (x.kind == y.kind && (x.kind == CCN__V_PROGRAM || x.kind == CCN__V_FN || x.kind == CCN__V_MODULE)) return x.o == y.o;
+  if (x.kind == y.kind && (x.kind == CCN__V_PROGRAM || x.kind == CCN__V_FN || x.kind == CCN__V_MODULE))
+    return x.o == y.o;
   if (x.kind == CCN__V_OP && y.kind == CCN__V_OP) return x.name == y.name;
   if (ccn__calc_binary(CCN__T_EQ, x, y, &v, &err)) return v.b;
   ccn__fail(rt, 805, span, "these are never equal",
-            x.kind == CCN__V_TENSOR || y.kind == CCN__V_TENSOR ? "compare tensors outside of lists, one by one"
-                                                               : "bring both to one kind: str(x), int(s), float(s)",
+            x.kind == CCN__V_TENSOR || y.kind == CCN__V_TENSOR
+              ? "compare tensors outside of lists, one by one"
+              : "bring both to one kind: str(x), int(s), float(s)",
             "cannot compare %s with %s", ccn__val_kind_name(x), ccn__val_kind_name(y));
 }
 
@@ -175,17 +183,20 @@ CCN__NORETURN static void bad_operands(ccn__rt *rt, const ccn__ast *e, ccn__val 
                                        const ccn__calc_error *err) {
   const char *text = ccn__oper_text((ccn__oper)e->op), *hint = err->hint;
   if (err->code == 810) ccn__fail(rt, 810, e->span, err->why, hint, "`%s` %s", text, err->why);
-  if (x.kind == CCN__V_STRING || y.kind == CCN__V_STRING) hint = "put values into text with \"{x}\", or use str(x), int(s), float(s)";
-  ccn__diag *d = ccn__error(rt->diags, 805, e->nspan, "", "`%s` is not defined for %s and %s", text, ccn__val_kind_name(x),
-                            ccn__val_kind_name(y));
-  d->primary.text = ccn__arena_printf(rt->diags->arena, "%s here, %s there", ccn__val_kind_name(x), ccn__val_kind_name(y));
+  if (x.kind == CCN__V_STRING || y.kind == CCN__V_STRING)
+    hint = "put values into text with \"{x}\", or use str(x), int(s), float(s)";
+  ccn__diag *d = ccn__error(rt->diags, 805, e->nspan, "", "`%s` is not defined for %s and %s", text,
+                            ccn__val_kind_name(x), ccn__val_kind_name(y));
+  d->primary.text =
+    ccn__arena_printf(rt->diags->arena, "%s here, %s there", ccn__val_kind_name(x), ccn__val_kind_name(y));
   ccn__hint(rt->diags, d, "%s", hint ? hint : "bring both to a kind for which it is defined");
   ccn__rt_raise(rt, d);
 }
 
 static bool goes_to_op(ccn__val x, ccn__val y) {
   bool tx = x.kind == CCN__V_TENSOR, ty = y.kind == CCN__V_TENSOR;
-  bool px = tx || ccn__is_number(x) || x.kind == CCN__V_BOOL, py = ty || ccn__is_number(y) || y.kind == CCN__V_BOOL;
+  bool px = tx || ccn__is_number(x) || x.kind == CCN__V_BOOL,
+       py = ty || ccn__is_number(y) || y.kind == CCN__V_BOOL;
   return (tx || ty) && px && py;
 }
 
@@ -194,10 +205,12 @@ static ccn__val operate(ccn__rt *rt, const ccn__ast *e, ccn__val x, ccn__val y) 
   ccn__calc_error err = {805, "is not defined for these", NULL};
   ccn__val out;
   if (goes_to_op(x, y))
-    return ccn__operator_call(rt, op, (ccn__arg){.value = x, .span = e->a->span}, (ccn__arg){.value = y, .span = e->b->span},
-                              e->span);
-  bool numbers = x.kind <= CCN__V_FLOAT && y.kind <= CCN__V_FLOAT && x.kind != CCN__V_NONE && y.kind != CCN__V_NONE;
-  if (!numbers && (op == CCN__T_EQ || op == CCN__T_NE)) return ccn__bool_val(equal(rt, x, y, e->span) == (op == CCN__T_EQ));
+    return ccn__operator_call(rt, op, (ccn__arg){.value = x, .span = e->a->span},
+                              (ccn__arg){.value = y, .span = e->b->span}, e->span);
+  bool numbers =
+    x.kind <= CCN__V_FLOAT && y.kind <= CCN__V_FLOAT && x.kind != CCN__V_NONE && y.kind != CCN__V_NONE;
+  if (!numbers && (op == CCN__T_EQ || op == CCN__T_NE))
+    return ccn__bool_val(equal(rt, x, y, e->span) == (op == CCN__T_EQ));
   if (numbers && ccn__calc_binary(op, x, y, &out, &err)) return out;
   if (x.kind == CCN__V_STRING && y.kind == CCN__V_STRING && op >= CCN__T_LT && op <= CCN__T_GE)
     return ccn__bool_val(string_order(op, x.string, y.string));
@@ -231,12 +244,12 @@ static ccn__val unary(ccn__rt *rt, ccn__env *env, const ccn__ast *e) {
     return ccn__operator_call(rt, (ccn__oper)e->op, (ccn__arg){.value = x, .span = e->a->span},
                               (ccn__arg){.value = CCN__NONE_VAL}, e->span);
   if (ccn__calc_unary((ccn__oper)e->op, x, &out, &err)) return out;
-  ccn__fail(rt, err.code, err.code == 810 ? e->span : e->a->span, ccn__val_kind_name(x), err.hint ? err.hint : "pass a number",
-            "`%s` %s%s%s", ccn__oper_text((ccn__oper)e->op), err.why, err.code == 810 ? "" : ", not ",
-            err.code == 810 ? "" : ccn__val_kind_name(x));
+  ccn__fail(rt, err.code, err.code == 810 ? e->span : e->a->span, ccn__val_kind_name(x),
+            err.hint ? err.hint : "pass a number", "`%s` %s%s%s", ccn__oper_text((ccn__oper)e->op), err.why,
+            err.code == 810 ? "" : ", not ", err.code == 810 ? "" : ccn__val_kind_name(x));
 }
 
-/* ---- indices ------------------------------------------------------------------------------------------------------ */
+/* ---- indices ------------------------------------------------------------------------------------------- */
 
 static bool bound(ccn__rt *rt, ccn__env *env, const ccn__ast *e, int64_t *out) {
   if (!e) return false;
@@ -276,7 +289,9 @@ static void clip(ccn__rt *rt, const ccn__index_item *it, int64_t n, int64_t *sta
 
 static ccn__val index_list(ccn__rt *rt, ccn__list *l, const ccn__index_item *it) {
   int64_t start, end;
-  if (!it->is_range) return l->at[ccn__position(rt, it->start, l->n, it->span, l->obj.kind == CCN__V_LIST ? "a list" : "a tuple")];
+  if (!it->is_range)
+    return l
+      ->at[ccn__position(rt, it->start, l->n, it->span, l->obj.kind == CCN__V_LIST ? "a list" : "a tuple")];
   clip(rt, it, l->n, &start, &end);
   ccn__list *part = ccn__list_new(rt, (ccn__vkind)l->obj.kind, (uint32_t)(end - start));
   for (int64_t i = start; i < end; i++) ccn__list_add(rt, part, l->at[i]);
@@ -300,18 +315,21 @@ static ccn__val index(ccn__rt *rt, ccn__env *env, const ccn__ast *e) {
   for (uint32_t i = 0; i < n; i++) item[i] = index_item(rt, env, e->list.at[i]);
   if (x.kind == CCN__V_TENSOR && x.tensor->bundle && n == 1 && !item[0].is_range)
     return ccn__bundle_member(rt, x.tensor, item[0].start, item[0].span);
-  if (x.kind == CCN__V_TENSOR) return ccn__index_call(rt, (ccn__arg){.value = x, .span = e->a->span}, item, n, e->span);
+  if (x.kind == CCN__V_TENSOR)
+    return ccn__index_call(rt, (ccn__arg){.value = x, .span = e->a->span}, item, n, e->span);
   bool list = x.kind == CCN__V_LIST || x.kind == CCN__V_TUPLE;
   if (!list && x.kind != CCN__V_STRING)
-    ccn__fail(rt, 805, e->a->span, ccn__val_kind_name(x), "lists, tuples, strings, bundles and tensors have elements",
-              "%s has no elements", ccn__val_kind_name(x));
+    ccn__fail(rt, 805, e->a->span, ccn__val_kind_name(x),
+              "lists, tuples, strings, bundles and tensors have elements", "%s has no elements",
+              ccn__val_kind_name(x));
   if (n != 1)
-    ccn__fail(rt, 812, e->list.at[1]->span, "one index too many", "nested lists are indexed one by one: x[0][1]",
-              "%s has one index, not %u", ccn__val_kind_name(x), n);
+    ccn__fail(rt, 812, e->list.at[1]->span, "one index too many",
+              "nested lists are indexed one by one: x[0][1]", "%s has one index, not %u",
+              ccn__val_kind_name(x), n);
   return list ? index_list(rt, x.list, item) : index_string(rt, x.string, item);
 }
 
-/* ---- the rest -------------------------------------------------------------------------------------------------------- */
+/* ---- the rest ------------------------------------------------------------------------------------------ */
 
 static ccn__val name(ccn__rt *rt, ccn__env *env, const ccn__ast *e) {
   ccn__val *v = ccn__env_lookup(env, e->name);
@@ -334,7 +352,8 @@ static ccn__val range(ccn__rt *rt, ccn__env *env, const ccn__ast *e) {
   int64_t start = ccn__whole(rt, ccn__eval(rt, env, e->a), e->a->span, "an end of a range");
   int64_t end = ccn__whole(rt, ccn__eval(rt, env, e->b), e->b->span, "an end of a range");
   if (e->op && end == INT64_MAX)
-    ccn__fail(rt, 810, e->b->span, "too large", "use a..b, which leaves b out", "the range does not fit 64 bits");
+    ccn__fail(rt, 810, e->b->span, "too large", "use a..b, which leaves b out",
+              "the range does not fit 64 bits");
   ccn__range *r = ccn__obj_new(rt, CCN__V_RANGE, sizeof *r);
   r->start = start;
   r->end = e->op ? end + 1 : end;
@@ -342,7 +361,8 @@ static ccn__val range(ccn__rt *rt, ccn__env *env, const ccn__ast *e) {
   return (ccn__val){.kind = CCN__V_RANGE, .range = r};
 }
 
-ccn__program *ccn__program_with(ccn__rt *rt, ccn__env *env, const ccn__ast *with, ccn__program *p, ccn__schedule *s) {
+ccn__program *ccn__program_with(ccn__rt *rt, ccn__env *env, const ccn__ast *with, ccn__program *p,
+                                ccn__schedule *s) {
   ccn__program *q = ccn__obj_new(rt, CCN__V_PROGRAM, sizeof *q);
   q->ast = p->ast;
   q->name = p->name;

@@ -25,21 +25,28 @@ static const char *errno_text(int e) {
 
 CCN__NORETURN static void file_error(ccn__rt *rt, uint16_t code, const ccn__arg *path, int e) {
   const char *why = errno_text(e), *verb = code == 701 ? "read" : "written";
-  const char *hint = e == ENOENT ? "paths start from the folder in which the command runs" : "check the path and its permissions";
-  if (why) ccn__fail(rt, code, path->span, why, hint, "`%.300s` cannot be %s: %s", path->value.string->at, verb, why);
-  ccn__fail(rt, code, path->span, "failed", hint, "`%.300s` cannot be %s: error %d", path->value.string->at, verb, e);
+  const char *hint = e == ENOENT ? "paths start from the folder in which the command runs"
+                                 : "check the path and its permissions";
+  if (why)
+    ccn__fail(rt, code, path->span, why, hint, "`%.300s` cannot be %s: %s", path->value.string->at, verb,
+              why);
+  ccn__fail(rt, code, path->span, "failed", hint, "`%.300s` cannot be %s: error %d", path->value.string->at,
+            verb, e);
 }
 
 static const char *path_of(ccn__rt *rt, const ccn__arg *a, bool granted) {
   if (a->value.kind != CCN__V_STRING)
     ccn__fail(rt, 805, a->span, ccn__val_kind_name(a->value), "as in: load(\"x.npy\")", "a path is a string");
   if (strlen(a->value.string->at) != a->value.string->n || a->value.string->n == 0)
-    ccn__fail(rt, 805, a->span, "not a path", "write the name of a file", "a path is not empty and has no zero bytes");
-  if (!granted) ccn__fail(rt, 704, a->span, "not granted", "the program that runs this script decides about files", "this host grants scripts no such access to files");
+    ccn__fail(rt, 805, a->span, "not a path", "write the name of a file",
+              "a path is not empty and has no zero bytes");
+  if (!granted)
+    ccn__fail(rt, 704, a->span, "not granted", "the program that runs this script decides about files",
+              "this host grants scripts no such access to files");
   return a->value.string->at;
 }
 
-/* ---- load ------------------------------------------------------------------------------------------------------------ */
+/* ---- load ---------------------------------------------------------------------------------------------- */
 
 static void reverse_bytes(char *p, size_t item, uint64_t n) {
   for (; n > 0; n--, p += item)
@@ -74,37 +81,48 @@ static const char *shape_text(ccn__rt *rt, ccn__dtype t, uint32_t rank, const in
   return text.at;
 }
 
-/* The type after `as:` against the file; open names (negative) take the file's extents, equal names equal ones. */
+/* The type after `as:` against the file; open names (negative) take the file's extents, equal names equal
+ * ones. */
 static void check_type(ccn__rt *rt, const ccn__arg *as, const ccn__typeval *t, const ccn__npy *h) {
   const char *held = shape_text(rt, h->dtype, h->rank, h->dim), *cast = ccn__dtype_name((ccn__dtype)t->dtype);
   if (t->dtype != h->dtype) {
-    ccn__diag *d = ccn__error(rt->diags, 703, as->span, "another dtype", "the file holds %s, not %s", held, cast);
+    ccn__diag *d =
+      ccn__error(rt->diags, 703, as->span, "another dtype", "the file holds %s, not %s", held, cast);
     ccn__hint(rt->diags, d, "load it as %s and cast it: %s(x)", ccn__dtype_name(h->dtype), cast);
     ccn__rt_raise(rt, d);
   }
-  if (!t->has_dims && h->rank) ccn__fail(rt, 305, as->span, "a scalar", "write its dims: as: f32[N]", "the file holds %s", held);
-  if (t->rank != h->rank) ccn__fail(rt, 305, as->span, "another number of dims", "write one dim for each of the file's", "the file holds %s", held);
+  if (!t->has_dims && h->rank)
+    ccn__fail(rt, 305, as->span, "a scalar", "write its dims: as: f32[N]", "the file holds %s", held);
+  if (t->rank != h->rank)
+    ccn__fail(rt, 305, as->span, "another number of dims", "write one dim for each of the file's",
+              "the file holds %s", held);
   int64_t open[CCN__MAX_RANK];
   for (uint32_t i = 0; i < CCN__MAX_RANK; i++) open[i] = -1;
   for (uint32_t d = 0; d < t->rank; d++) {
     int64_t want = t->dim[d] < 0 ? open[-1 - t->dim[d]] : t->dim[d];
     if (want < 0) open[-1 - t->dim[d]] = want = h->dim[d];
     if (want != h->dim[d])
-      ccn__fail(rt, t->dim[d] < 0 ? 304 : 305, as->span, "another shape", "write the file's extents, or names that are not in use", "the file holds %s: its dim %u is %lld, not %lld",
-                held, d, (long long)h->dim[d], (long long)want);
+      ccn__fail(rt, t->dim[d] < 0 ? 304 : 305, as->span, "another shape",
+                "write the file's extents, or names that are not in use",
+                "the file holds %s: its dim %u is %lld, not %lld", held, d, (long long)h->dim[d],
+                (long long)want);
   }
   for (uint32_t a = 0; a < t->naxes; a++)
     if (t->place[a].kind == CCN__PARTIAL)
-      ccn__fail(rt, 805, as->span, "partial", "load it whole, sliced or local", "a file cannot hold a value that owes a reduction");
+      ccn__fail(rt, 805, as->span, "partial", "load it whole, sliced or local",
+                "a file cannot hold a value that owes a reduction");
 }
 
 static ccn__tensor *make_tensor(ccn__rt *rt, const ccn__builtin_call *c, const char *file, size_t size) {
   ccn__npy h;
-  const ccn__cplace whole[CCN__MAX_AXES] = {{.unit = 1}, {.unit = 1}, {.unit = 1}, {.unit = 1}, {.unit = 1}, {.unit = 1}};
+  const ccn__cplace whole[CCN__MAX_AXES] = {{.unit = 1}, {.unit = 1}, {.unit = 1},
+                                            {.unit = 1}, {.unit = 1}, {.unit = 1}};
   const ccn__cplace *place = whole;
   const char *why = ccn__npy_parse(file, size, &h);
   if (!why && h.rank > CCN__MAX_RANK) why = "it has more than 8 dims";
-  if (why) ccn__fail(rt, 703, c->at[0]->span, "not readable", "write it with numpy.save, in a dtype that CCN has", "`%.300s` cannot be loaded: %s", c->at[0]->value.string->at, why);
+  if (why)
+    ccn__fail(rt, 703, c->at[0]->span, "not readable", "write it with numpy.save, in a dtype that CCN has",
+              "`%.300s` cannot be loaded: %s", c->at[0]->value.string->at, why);
   if (c->at[1]) {
     check_type(rt, c->at[1], c->at[1]->value.type, &h);
     place = c->at[1]->value.type->place;
@@ -132,33 +150,38 @@ ccn__val ccn__fn_load(ccn__rt *rt, const ccn__builtin_call *c) {
   size_t size = 0;
   ccn__trap trap;
   if (c->at[1] && c->at[1]->value.kind != CCN__V_TYPE)
-    ccn__fail(rt, 805, c->at[1]->span, ccn__val_kind_name(c->at[1]->value), "as in: load(\"x.npy\", as: f32[N] sliced(0))", "expected a type");
+    ccn__fail(rt, 805, c->at[1]->span, ccn__val_kind_name(c->at[1]->value),
+              "as in: load(\"x.npy\", as: f32[N] sliced(0))", "expected a type");
   int e = rt->options->read(path, &data, &size, rt->options->file_user);
   if (e) file_error(rt, 701, c->at[0], e);
-  CCN__TRY(rt->heap, trap) t = make_tensor(rt, c, data, size);
+  CCN__TRY(rt->heap, trap) { t = make_tensor(rt, c, data, size); }
   CCN__CATCH(rt->heap, trap) {}
   if (rt->options->read_free) rt->options->read_free(data, size, rt->options->file_user);
   if (trap.status != CCN_OK) ccn__throw(rt->heap, trap.status);
   return ccn__tensor_val(t);
 }
 
-/* ---- save -------------------------------------------------------------------------------------------------------------- */
+/* ---- save ---------------------------------------------------------------------------------------------- */
 
 ccn__val ccn__fn_save(ccn__rt *rt, const ccn__builtin_call *c) {
   char header[CCN__NPY_HEADER_MAX];
   const char *path = path_of(rt, c->at[0], rt->options->write != NULL);
   ccn__val v = c->at[1]->value;
   if (v.kind != CCN__V_TENSOR)
-    ccn__fail(rt, 805, c->at[1]->span, ccn__val_kind_name(v), "make a tensor of it: tensor([1, 2, 3], f32)", "only tensors are saved, not %s", ccn__val_kind_name(v));
+    ccn__fail(rt, 805, c->at[1]->span, ccn__val_kind_name(v), "make a tensor of it: tensor([1, 2, 3], f32)",
+              "only tensors are saved, not %s", ccn__val_kind_name(v));
   if (v.tensor->bundle)
-    ccn__fail(rt, 805, c->at[1]->span, "a bundle", "save its members one by one: b[0], b[1]", "a file holds one tensor");
+    ccn__fail(rt, 805, c->at[1]->span, "a bundle", "save its members one by one: b[0], b[1]",
+              "a file holds one tensor");
   ccn__tensor *t = ccn__tensor_whole(rt, v.tensor);
   if (!t)
-    ccn__fail(rt, 805, c->at[1]->span, "not one value", "save one rank's value, x.on(0), or reduce it in a program first", "%s has no single value to save",
-              ccn__tensor_describe(rt, v.tensor));
+    ccn__fail(rt, 805, c->at[1]->span, "not one value",
+              "save one rank's value, x.on(0), or reduce it in a program first",
+              "%s has no single value to save", ccn__tensor_describe(rt, v.tensor));
   size_t n = ccn__npy_header((ccn__dtype)t->dtype, t->dim, t->rank, header);
   if (n == 0)
-    ccn__fail(rt, 703, c->at[1]->span, "NumPy has no such dtype", "cast it first: f32(x)", ".npy files cannot hold %s", ccn__dtype_name((ccn__dtype)t->dtype));
+    ccn__fail(rt, 703, c->at[1]->span, "NumPy has no such dtype", "cast it first: f32(x)",
+              ".npy files cannot hold %s", ccn__dtype_name((ccn__dtype)t->dtype));
   size_t bytes = ccn__dtype_size((ccn__dtype)t->dtype);
   for (uint32_t d = 0; d < t->rank; d++) bytes *= (size_t)t->dim[d]; /* the tensor exists: this fits */
   char *file = ccn__temp_memory(rt, n + bytes);

@@ -1,7 +1,7 @@
 /* script_format.c: values as text: print, "{x}", "{x:.4f}", str(x).
  *
- * Texts are bounded: of each dim of a tensor at most 8 elements are shown, of ranks that differ 8, and a text that
- * grows past a megabyte ends in dots, so that no value (a list in itself, say) makes endless text.
+ * Texts are bounded: of each dim of a tensor at most 8 elements are shown, of ranks that differ 8, and a text
+ * that grows past a megabyte ends in dots, so that no value (a list in itself, say) makes endless text.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "script.h"
 
@@ -9,7 +9,8 @@
 
 enum { MOST_TEXT = 1 << 20, MOST_NESTED = 32, SHOWN_RANKS = 8, SCRATCH_KEPT = 1 << 16 };
 
-/* Texts share the arena until there is much in it: a block made and freed for each would cut the heap to pieces. */
+/* Texts share the arena until there is much in it: a block made and freed for each would cut the heap to
+ * pieces. */
 void ccn__scratch_begin(ccn__rt *rt, ccn__text *t) {
   if (rt->scratch.bytes > SCRATCH_KEPT) ccn__arena_free(&rt->scratch);
   ccn__text_init(t, &rt->scratch);
@@ -19,7 +20,7 @@ void ccn__scratch_end(ccn__rt *rt) {
   if (rt->scratch.bytes > SCRATCH_KEPT) ccn__arena_free(&rt->scratch);
 }
 
-/* ---- numbers ---------------------------------------------------------------------------------------------------- */
+/* ---- numbers ------------------------------------------------------------------------------------------- */
 
 static void number(ccn__text *out, ccn__val v) {
   if (v.kind == CCN__V_BOOL) ccn__text_puts(out, v.b ? "true" : "false");
@@ -30,7 +31,8 @@ static void number(ccn__text *out, ccn__val v) {
 /* snprintf uses the process's decimal separator; CCN's is the point. */
 static void point(char *s) {
   for (; *s; s++)
-    if (*s != ' ' && *s != '-' && *s != 'e' && *s != '+' && (*s < '0' || *s > '9') && (*s < 'a' || *s > 'z')) {
+    if (*s != ' ' && *s != '-' && *s != 'e' && *s != '+' && (*s < '0' || *s > '9') &&
+        (*s < 'a' || *s > 'z')) {
       *s = '.';
       return;
     }
@@ -77,19 +79,24 @@ void ccn__format_as(ccn__rt *rt, ccn__text *out, ccn__val v, const char *format,
   char kind, s[64];
   v = ccn__plain(v);
   if (!parse_format(format, &zeros, &width, &precision, &kind))
-    ccn__fail(rt, 7, span, "not a format", "formats are [0][width][.precision][f, e, g or d], as in {x:8.4f}", "bad format `%s`", format);
+    ccn__fail(rt, 7, span, "not a format", "formats are [0][width][.precision][f, e, g or d], as in {x:8.4f}",
+              "bad format `%s`", format);
   if (!ccn__is_number(v)) {
     if (precision >= 0 || kind || zeros)
       ccn__fail(rt, 805, span, ccn__val_kind_name(v),
-                v.kind == CCN__V_TENSOR ? "only a replicated scalar is one number; x.on(0) takes one rank's value" : "leave the format out, or only give a width: {x:8}",
+                v.kind == CCN__V_TENSOR
+                  ? "only a replicated scalar is one number; x.on(0) takes one rank's value"
+                  : "leave the format out, or only give a width: {x:8}",
                 "this format is for numbers, not for %s", ccn__val_kind_name(v));
     size_t before = out->n;
     ccn__format(rt, out, v);
-    for (size_t n = out->n - before; n < (size_t)width; n++) ccn__text_putc(out, ' '); /* texts stand on the left */
+    for (size_t n = out->n - before; n < (size_t)width; n++)
+      ccn__text_putc(out, ' '); /* texts stand on the left */
     return;
   }
   if (kind == 'd' && v.kind == CCN__V_FLOAT)
-    ccn__fail(rt, 805, span, "a float", "int(x) cuts off the fraction; {x:.0f} rounds", "the format `d` is for whole numbers");
+    ccn__fail(rt, 805, span, "a float", "int(x) cuts off the fraction; {x:.0f} rounds",
+              "the format `d` is for whole numbers");
   if (v.kind == CCN__V_FLOAT || kind == 'f' || kind == 'e' || kind == 'g' || precision >= 0) {
     if (v.kind == CCN__V_FLOAT && !kind && precision < 0) { /* a width alone: the shortest digits */
       size_t before = out->n;
@@ -108,7 +115,7 @@ void ccn__format_as(ccn__rt *rt, ccn__text *out, ccn__val v, const char *format,
   pad(out, s, width);
 }
 
-/* ---- tensors ------------------------------------------------------------------------------------------------------ */
+/* ---- tensors ------------------------------------------------------------------------------------------- */
 
 /* How many elements of a dim are shown: less where many dims multiply. */
 static int64_t shown(uint32_t rank) { return rank <= 2 ? 8 : rank == 3 ? 4 : 2; }
@@ -193,7 +200,7 @@ static void tensor(ccn__rt *rt, ccn__text *out, ccn__tensor *t) {
   piece(rt, out, whole, 0);
 }
 
-/* ---- values ---------------------------------------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------------------------------------- */
 
 static void value(ccn__rt *rt, ccn__text *out, ccn__val v, uint32_t nested);
 
@@ -232,14 +239,17 @@ static void program(ccn__text *out, const ccn__program *p) {
 
 static void type(ccn__rt *rt, ccn__text *out, const ccn__typeval *t) {
   ccn__text_puts(out, ccn__dtype_name((ccn__dtype)t->dtype));
-  for (uint32_t d = 0; d < t->rank; d++) ccn__text_printf(out, "%s%lld", d ? ", " : "[", (long long)t->dim[d]);
+  for (uint32_t d = 0; d < t->rank; d++)
+    ccn__text_printf(out, "%s%lld", d ? ", " : "[", (long long)t->dim[d]);
   if (t->has_dims) ccn__text_puts(out, t->rank ? "]" : "[]");
   for (uint32_t a = 0; a < t->naxes && a < rt->mesh.naxes; a++) {
     const ccn__cplace *p = &t->place[a];
-    if (p->kind == CCN__SLICED && p->unit > 1) ccn__text_printf(out, " sliced(%u, unit: %lld)", p->dim, (long long)p->unit);
+    if (p->kind == CCN__SLICED && p->unit > 1)
+      ccn__text_printf(out, " sliced(%u, unit: %lld)", p->dim, (long long)p->unit);
     else if (p->kind == CCN__SLICED) ccn__text_printf(out, " sliced(%u)", p->dim);
     else if (p->kind == CCN__LOCAL) ccn__text_puts(out, " local");
-    else if (p->kind == CCN__PARTIAL) ccn__text_printf(out, " partial(%s)", ccn__redop_name((ccn__redop)p->op));
+    else if (p->kind == CCN__PARTIAL)
+      ccn__text_printf(out, " partial(%s)", ccn__redop_name((ccn__redop)p->op));
     else if (p->kind == CCN__AT) ccn__text_printf(out, " at(%d)", p->coord);
     if (p->kind != CCN__REPLICATED) ccn__text_printf(out, " over %s", rt->mesh.name[a]);
   }
@@ -258,7 +268,9 @@ static void value(ccn__rt *rt, ccn__text *out, ccn__val v, uint32_t nested) {
     break;
   case CCN__V_LIST:
   case CCN__V_TUPLE: list(rt, out, v.list, nested); break;
-  case CCN__V_RANGE: ccn__text_printf(out, "%lld..%lld", (long long)v.range->start, (long long)v.range->end); break;
+  case CCN__V_RANGE:
+    ccn__text_printf(out, "%lld..%lld", (long long)v.range->start, (long long)v.range->end);
+    break;
   case CCN__V_TENSOR: tensor(rt, out, v.tensor); break;
   case CCN__V_TYPE: type(rt, out, v.type); break;
   case CCN__V_FN: ccn__text_printf(out, "fn%s%s", v.fn->name ? " " : "", v.fn->name ? v.fn->name : ""); break;

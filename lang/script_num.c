@@ -16,7 +16,7 @@ static bool overflow(ccn__calc_error *err) {
   return refuse(err, 810, "does not fit 64 bits", "compute in floats, which have no such limit: 1.0 * x");
 }
 
-/* ---- integers ------------------------------------------------------------------------------------------------ */
+/* ---- integers ------------------------------------------------------------------------------------------ */
 
 static bool add(int64_t x, int64_t y, int64_t *out) {
   if (y > 0 ? x > INT64_MAX - y : x < INT64_MIN - y) return false;
@@ -60,7 +60,8 @@ static double f64_kernel(ccn__kernel_id k, double x, double y) {
   return out;
 }
 
-/* As literals are folded (ccn__lit_binary), so that a number computed in the script and in a program agree. */
+/* As literals are folded (ccn__lit_binary), so that a number computed in the script and in a program
+ * agree. */
 static double float_power(double x, double y) {
   if (ccn__kernel_exists(CCN__K_POW, CCN__F64)) return f64_kernel(CCN__K_POW, x, y);
   return pow(x, y);
@@ -105,7 +106,7 @@ static bool float_binary(ccn__oper op, double x, double y, ccn__val *out, ccn__c
   }
 }
 
-/* ---- comparisons ---------------------------------------------------------------------------------------------- */
+/* ---- comparisons --------------------------------------------------------------------------------------- */
 
 /* An integer against a float, exactly. */
 static int compare_mixed(int64_t i, double f) {
@@ -165,7 +166,7 @@ bool ccn__calc_unary(ccn__oper op, ccn__val x, ccn__val *out, ccn__calc_error *e
   return subtract(0, x.i, &out->i) || overflow(err);
 }
 
-/* ---- elementwise ops ------------------------------------------------------------------------------------------- */
+/* ---- elementwise ops ----------------------------------------------------------------------------------- */
 
 static ccn__val load(ccn__dtype t, const void *p) {
   if (t == CCN__BOOL) return ccn__bool_val(*(const uint8_t *)p != 0);
@@ -205,7 +206,8 @@ bool ccn__calc_op(ccn__op op, const ccn__val *x, uint32_t n, ccn__val *out) {
   const ccn__op_info *info = &ccn__op_table[op];
   bool integers = true, booleans = true;
   if (select_op(op, x, n, out)) return true;
-  if (info->kind != CCN__KIND_ELEM || info->kernel >= CCN__K_COUNT || info->kernel == CCN__K_WHERE) return false;
+  if (info->kind != CCN__KIND_ELEM || info->kernel >= CCN__K_COUNT || info->kernel == CCN__K_WHERE)
+    return false;
   if (n == 0 || n > 2 || (uint32_t)info->nin != n) return false;
   for (uint32_t i = 0; i < n; i++) {
     integers = integers && x[i].kind == CCN__V_INT;

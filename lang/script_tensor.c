@@ -1,14 +1,14 @@
-/* script_tensor.c: tensors in the hands of a script: members of bundles, pieces of ranks, placing whole values,
- * tensor(...), copy, per_rank; the methods and fields of values.
+/* script_tensor.c: tensors in the hands of a script: members of bundles, pieces of ranks, placing whole
+ * values, tensor(...), copy, per_rank; the methods and fields of values.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "script.h"
 
-/* ---- making tensors ------------------------------------------------------------------------------------------------ */
+/* ---- making tensors ------------------------------------------------------------------------------------ */
 
 static size_t item_size(const ccn__tensor *t) { return ccn__dtype_size((ccn__dtype)t->dtype); }
 
-ccn__tensor *ccn__tensor_place(ccn__rt *rt, ccn__dtype dtype, uint32_t rank, const int64_t *dim, const ccn__cplace *place,
-                               const void *whole) {
+ccn__tensor *ccn__tensor_place(ccn__rt *rt, ccn__dtype dtype, uint32_t rank, const int64_t *dim,
+                               const ccn__cplace *place, const void *whole) {
   ccn__tensor *t = ccn__tensor_new(rt, dtype, rank);
   ccn__box box;
   int64_t zero[CCN__MAX_RANK] = {0};
@@ -28,7 +28,8 @@ ccn__tensor *ccn__tensor_place(ccn__rt *rt, ccn__dtype dtype, uint32_t rank, con
   return t;
 }
 
-/* Another tensor of the same placement and the same buffers: buffers are never written while they are shared. */
+/* Another tensor of the same placement and the same buffers: buffers are never written while they are
+ * shared. */
 static ccn__tensor *share(ccn__rt *rt, const ccn__tensor *t) {
   ccn__tensor *c = ccn__tensor_new(rt, (ccn__dtype)t->dtype, t->rank);
   c->bundle = t->bundle;
@@ -55,14 +56,15 @@ ccn__val ccn__fn_copy(ccn__rt *rt, const ccn__builtin_call *c) {
   return ccn__list_val(l);
 }
 
-/* ---- tensor([[1, 2], [3, 4]], f32) ------------------------------------------------------------------------------------ */
+/* ---- tensor([[1, 2], [3, 4]], f32) --------------------------------------------------------------------- */
 
 /* Extents from the first elements; all others must agree. */
 static uint32_t list_shape(ccn__rt *rt, ccn__val v, int64_t *dim, ccn__span span) {
   uint32_t rank = 0;
   while (v.kind == CCN__V_LIST || v.kind == CCN__V_TUPLE) {
     if (rank == CCN__MAX_RANK)
-      ccn__fail(rt, 208, span, "nested too deeply", "reshape it to fewer dims", "a tensor has at most %d dims", CCN__MAX_RANK);
+      ccn__fail(rt, 208, span, "nested too deeply", "reshape it to fewer dims",
+                "a tensor has at most %d dims", CCN__MAX_RANK);
     dim[rank++] = v.list->n;
     if (!v.list->n) break;
     v = v.list->at[0];
@@ -70,23 +72,28 @@ static uint32_t list_shape(ccn__rt *rt, ccn__val v, int64_t *dim, ccn__span span
   return rank;
 }
 
-static void fill(ccn__rt *rt, ccn__val v, ccn__dtype t, uint32_t rank, const int64_t *dim, char **out, ccn__span span) {
+static void fill(ccn__rt *rt, ccn__val v, ccn__dtype t, uint32_t rank, const int64_t *dim, char **out,
+                 ccn__span span) {
   bool list = v.kind == CCN__V_LIST || v.kind == CCN__V_TUPLE;
   if (rank > 0) {
     if (!list || v.list->n != dim[0])
-      ccn__fail(rt, 805, span, "not rectangular", "all lists of one level need the same length", "the lists are not all of one length");
+      ccn__fail(rt, 805, span, "not rectangular", "all lists of one level need the same length",
+                "the lists are not all of one length");
     for (uint32_t i = 0; i < v.list->n; i++) fill(rt, v.list->at[i], t, rank - 1, dim + 1, out, span);
     return;
   }
   ccn__val x = ccn__plain(v);
   if (!ccn__is_number(x) && x.kind != CCN__V_BOOL)
-    ccn__fail(rt, 805, span, ccn__val_kind_name(x), list ? "all lists of one level need the same length" : "its elements are numbers",
+    ccn__fail(rt, 805, span, ccn__val_kind_name(x),
+              list ? "all lists of one level need the same length" : "its elements are numbers",
               "an element of a tensor cannot be %s", ccn__val_kind_name(x));
   ccn__number n = {.is_float = x.kind == CCN__V_FLOAT};
   if (n.is_float) n.f = x.f;
   else n.i = x.kind == CCN__V_BOOL ? x.b : x.i;
   const char *why = ccn__number_fits(n, t);
-  if (why) ccn__fail(rt, 110, span, why, "choose a dtype that holds it", "an element %s in %s", why, ccn__dtype_name(t));
+  if (why)
+    ccn__fail(rt, 110, span, why, "choose a dtype that holds it", "an element %s in %s", why,
+              ccn__dtype_name(t));
   ccn__number_store(n, t, *out);
   *out += ccn__dtype_size(t);
 }
@@ -95,16 +102,21 @@ ccn__val ccn__fn_tensor(ccn__rt *rt, const ccn__builtin_call *c) {
   ccn__val v = c->at[0]->value;
   int64_t dim[CCN__MAX_RANK] = {0};
   if (c->at[1]->value.kind != CCN__V_TYPE)
-    ccn__fail(rt, 805, c->at[1]->span, ccn__val_kind_name(c->at[1]->value), "as in: tensor([1, 2, 3], f32)", "expected a dtype or a type");
+    ccn__fail(rt, 805, c->at[1]->span, ccn__val_kind_name(c->at[1]->value), "as in: tensor([1, 2, 3], f32)",
+              "expected a dtype or a type");
   const ccn__typeval *type = c->at[1]->value.type;
   uint32_t rank = list_shape(rt, v, dim, c->at[0]->span);
   ccn__dtype t = (ccn__dtype)type->dtype;
   bool same = !type->has_dims || type->rank == rank;
   for (uint32_t d = 0; same && type->has_dims && d < rank; d++) same = type->dim[d] == dim[d];
-  if (!same) ccn__fail(rt, 305, c->at[1]->span, "another shape", "leave the dims out: tensor([1, 2, 3], f32)", "the values do not have this shape");
+  if (!same)
+    ccn__fail(rt, 305, c->at[1]->span, "another shape", "leave the dims out: tensor([1, 2, 3], f32)",
+              "the values do not have this shape");
   for (uint32_t a = 0; a < type->naxes; a++)
-    if (type->place[a].kind == CCN__PARTIAL || (type->place[a].kind == CCN__SLICED && type->place[a].dim >= rank))
-      ccn__fail(rt, 805, c->at[1]->span, "not possible here", "write the dims too: tensor(l, f32[4] sliced(0))", "values cannot be given this placement");
+    if (type->place[a].kind == CCN__PARTIAL ||
+        (type->place[a].kind == CCN__SLICED && type->place[a].dim >= rank))
+      ccn__fail(rt, 805, c->at[1]->span, "not possible here",
+                "write the dims too: tensor(l, f32[4] sliced(0))", "values cannot be given this placement");
   size_t n = ccn__dtype_size(t);
   for (uint32_t d = 0; d < rank; d++) {
     if (dim[d] && n > SIZE_MAX / 4 / (size_t)dim[d]) ccn__throw(rt->heap, CCN_OUT_OF_MEMORY);
@@ -115,7 +127,7 @@ ccn__val ccn__fn_tensor(ccn__rt *rt, const ccn__builtin_call *c) {
   return ccn__tensor_val(ccn__tensor_place(rt, t, rank, dim, type->place, whole));
 }
 
-/* ---- bundles ------------------------------------------------------------------------------------------------------------ */
+/* ---- bundles ------------------------------------------------------------------------------------------- */
 
 uint32_t ccn__bundle_count(const ccn__tensor *b) {
   return b->bundle == CCN__BUNDLE_SCALARS ? (uint32_t)b->dim[0] : b->members ? b->members->k : 0;
@@ -126,7 +138,9 @@ ccn__val ccn__bundle_member(ccn__rt *rt, ccn__tensor *b, int64_t i, ccn__span sp
   for (uint32_t a = 0; a < b->naxes; a++)
     if (b->place[a].kind == CCN__SLICED) {
       b = ccn__tensor_whole(rt, b);
-      if (!b) ccn__fail(rt, 805, span, "owed or local", "take one rank's pieces with x.on(r)", "the members of this bundle are cut apart");
+      if (!b)
+        ccn__fail(rt, 805, span, "owed or local", "take one rank's pieces with x.on(r)",
+                  "the members of this bundle are cut apart");
       break;
     }
   struct ccn__member m = {.start = i, .elements = 1};
@@ -141,19 +155,21 @@ ccn__val ccn__bundle_member(ccn__rt *rt, ccn__tensor *b, int64_t i, ccn__span sp
       if (b->buf[q] == b->buf[r]) t->buf[r] = ccn__buf_ref(t->buf[q]);
     if (t->buf[r]) continue;
     t->buf[r] = ccn__buf_new(&rt->pool, (size_t)m.elements * item);
-    memcpy(t->buf[r]->data, (const char *)b->buf[r]->data + (size_t)m.start * item, (size_t)m.elements * item);
+    memcpy(t->buf[r]->data, (const char *)b->buf[r]->data + (size_t)m.start * item,
+           (size_t)m.elements * item);
   }
   return ccn__tensor_val(t);
 }
 
-/* ---- pieces of ranks -------------------------------------------------------------------------------------------------------- */
+/* ---- pieces of ranks ----------------------------------------------------------------------------------- */
 
 /* A replicated tensor that holds what `rank` holds. */
 ccn__val ccn__tensor_on(ccn__rt *rt, ccn__tensor *t, uint32_t rank, ccn__span span) {
   ccn__box box;
   ccn__box_of(&rt->mesh, rank, t->rank, t->dim, t->place, &box);
   if (!t->buf[rank])
-    ccn__fail(rt, 805, span, "nothing there", "ask a rank that has it", "this value does not exist on rank %u", rank);
+    ccn__fail(rt, 805, span, "nothing there", "ask a rank that has it",
+              "this value does not exist on rank %u", rank);
   if (t->rank == 0) return ccn__tensor_element(t, rank, 0);
   bool whole = t->bundle && box.elements == t->dim[0];
   ccn__tensor *x = ccn__tensor_new(rt, (ccn__dtype)t->dtype, t->rank);
@@ -172,20 +188,23 @@ static ccn__val method_on(ccn__rt *rt, ccn__val self, const ccn__arg *args, uint
   if (n != 1) ccn__fail(rt, 800, span, "one argument", "x.on(0) is rank 0's value", "`on` takes one rank");
   int64_t r = ccn__whole(rt, args[0].value, args[0].span, "a rank");
   if (r < 0 || r >= self.tensor->world)
-    ccn__fail(rt, 812, args[0].span, "no such rank", "ranks go from 0 to their number - 1", "there are %u ranks, and %lld is none of them",
-              self.tensor->world, (long long)r);
+    ccn__fail(rt, 812, args[0].span, "no such rank", "ranks go from 0 to their number - 1",
+              "there are %u ranks, and %lld is none of them", self.tensor->world, (long long)r);
   return ccn__tensor_on(rt, self.tensor, (uint32_t)r, args[0].span);
 }
 
-static ccn__val method_per_rank(ccn__rt *rt, ccn__val self, const ccn__arg *args, uint32_t n, ccn__span span) {
-  if (n) ccn__fail(rt, 800, args[0].span, "none", "x.per_rank() is the list of all ranks' values", "`per_rank` takes no argument");
+static ccn__val method_per_rank(ccn__rt *rt, ccn__val self, const ccn__arg *args, uint32_t n,
+                                ccn__span span) {
+  if (n)
+    ccn__fail(rt, 800, args[0].span, "none", "x.per_rank() is the list of all ranks' values",
+              "`per_rank` takes no argument");
   ccn__list *l = ccn__list_new(rt, CCN__V_LIST, self.tensor->world);
   for (uint32_t r = 0; r < self.tensor->world; r++)
     ccn__list_add(rt, l, self.tensor->buf[r] ? ccn__tensor_on(rt, self.tensor, r, span) : CCN__NONE_VAL);
   return ccn__list_val(l);
 }
 
-/* ---- per_rank(fn(r) { ... }) -------------------------------------------------------------------------------------------------- */
+/* ---- per_rank(fn(r) { ... }) --------------------------------------------------------------------------- */
 
 static bool all_replicated(const ccn__tensor *t) {
   for (uint32_t a = 0; a < t->naxes; a++)
@@ -217,7 +236,8 @@ ccn__val ccn__fn_per_rank(ccn__rt *rt, const ccn__builtin_call *c) {
   ccn__val fn = c->at[0]->value;
   ccn__tensor *out = NULL, *first = NULL;
   if (fn.kind != CCN__V_FN)
-    ccn__fail(rt, 805, c->at[0]->span, ccn__val_kind_name(fn), "as in: per_rank(fn(r) { return zeros(f32[n]) + r })", "expected a function of the rank");
+    ccn__fail(rt, 805, c->at[0]->span, ccn__val_kind_name(fn),
+              "as in: per_rank(fn(r) { return zeros(f32[n]) + r })", "expected a function of the rank");
   rt->per_rank++;
   for (uint32_t r = 0; r < rt->world; r++) {
     ccn__arg arg = {.value = ccn__int_val(r), .span = c->at[0]->span};
@@ -229,8 +249,9 @@ ccn__val ccn__fn_per_rank(ccn__rt *rt, const ccn__builtin_call *c) {
       for (uint32_t a = 0; a < out->naxes; a++) out->place[a] = (ccn__cplace){.kind = CCN__LOCAL, .unit = 1};
     }
     if (!same_shape(first, t)) {
-      ccn__diag *d = ccn__error(rt->diags, 805, c->at[0]->span, "not the same for all ranks", "rank 0 makes %s, rank %u makes %s",
-                                ccn__tensor_describe(rt, first), r, ccn__tensor_describe(rt, t));
+      ccn__diag *d = ccn__error(rt->diags, 805, c->at[0]->span, "not the same for all ranks",
+                                "rank 0 makes %s, rank %u makes %s", ccn__tensor_describe(rt, first), r,
+                                ccn__tensor_describe(rt, t));
       ccn__hint(rt->diags, d, "return the same dtype and shape for every rank");
       ccn__rt_raise(rt, d);
     }
@@ -240,7 +261,7 @@ ccn__val ccn__fn_per_rank(ccn__rt *rt, const ccn__builtin_call *c) {
   return ccn__tensor_val(out);
 }
 
-/* ---- methods and fields ----------------------------------------------------------------------------------------------------------- */
+/* ---- methods and fields -------------------------------------------------------------------------------- */
 
 static ccn__val method_append(ccn__rt *rt, ccn__val self, const ccn__arg *args, uint32_t n, ccn__span span) {
   if (n != 1) ccn__fail(rt, 800, span, "one argument", "as in: l.append(3)", "`append` takes one value");
@@ -249,8 +270,11 @@ static ccn__val method_append(ccn__rt *rt, ccn__val self, const ccn__arg *args, 
 }
 
 static ccn__val method_pop(ccn__rt *rt, ccn__val self, const ccn__arg *args, uint32_t n, ccn__span span) {
-  if (n) ccn__fail(rt, 800, args[0].span, "none", "l.pop() takes the last element away", "`pop` takes no argument");
-  if (!self.list->n) ccn__fail(rt, 812, span, "an empty list", "test its length first: len(x)", "there is no last element");
+  if (n)
+    ccn__fail(rt, 800, args[0].span, "none", "l.pop() takes the last element away",
+              "`pop` takes no argument");
+  if (!self.list->n)
+    ccn__fail(rt, 812, span, "an empty list", "test its length first: len(x)", "there is no last element");
   return self.list->at[--self.list->n];
 }
 
@@ -293,19 +317,24 @@ CCN__NORETURN static void no_member(ccn__rt *rt, ccn__val self, ccn__name name, 
       ccn__nearest_try(&near, members[i].name);
       ccn__text_printf(&all, "%s.%s%s", all.n ? ", " : "", members[i].name, members[i].method ? "()" : "");
     }
-  ccn__diag *d = ccn__error(rt->diags, 801, span, "no such member", "%s has no member `%s`", ccn__val_kind_name(self), name);
+  ccn__diag *d = ccn__error(rt->diags, 801, span, "no such member", "%s has no member `%s`",
+                            ccn__val_kind_name(self), name);
   if (near.best) ccn__hint(rt->diags, d, "did you mean `%s`?", near.best);
   else if (all.n) ccn__hint(rt->diags, d, "%s has %s", ccn__val_kind_name(self), all.at);
   else ccn__hint(rt->diags, d, "functions are called with the value inside: len(x)");
   ccn__rt_raise(rt, d);
 }
 
-ccn__val ccn__method(ccn__rt *rt, ccn__val self, ccn__name name, ccn__span nspan, const ccn__arg *args, uint32_t n, ccn__span span) {
+ccn__val ccn__method(ccn__rt *rt, ccn__val self, ccn__name name, ccn__span nspan, const ccn__arg *args,
+                     uint32_t n, ccn__span span) {
   for (size_t i = 0; i < CCN__COUNT(members); i++) {
     if (members[i].kind != self.kind || strcmp(members[i].name, name)) continue;
-    if (!members[i].method) ccn__fail(rt, 805, span, "not a function", "leave the parentheses out", "`%s` is a value", name);
+    if (!members[i].method)
+      ccn__fail(rt, 805, span, "not a function", "leave the parentheses out", "`%s` is a value", name);
     for (uint32_t k = 0; k < n; k++)
-      if (args[k].name) ccn__fail(rt, 806, args[k].nspan, "not known", "leave the name out", "`%s` has no such parameter", name);
+      if (args[k].name)
+        ccn__fail(rt, 806, args[k].nspan, "not known", "leave the name out", "`%s` has no such parameter",
+                  name);
     return members[i].method(rt, self, args, n, span);
   }
   no_member(rt, self, name, nspan);
@@ -318,7 +347,9 @@ ccn__val ccn__field(ccn__rt *rt, ccn__val self, ccn__name name, ccn__span nspan)
   }
   for (size_t i = 0; i < CCN__COUNT(members); i++) {
     if (members[i].kind != self.kind || strcmp(members[i].name, name)) continue;
-    if (!members[i].field) ccn__fail(rt, 805, nspan, "a function", "call it: x.per_rank(), l.append(1)", "`%s` must be called", name);
+    if (!members[i].field)
+      ccn__fail(rt, 805, nspan, "a function", "call it: x.per_rank(), l.append(1)", "`%s` must be called",
+                name);
     return members[i].field(rt, self);
   }
   no_member(rt, self, name, nspan);

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "script.h"
 
-/* ---- dims -------------------------------------------------------------------------------------------------------- */
+/* ---- dims ---------------------------------------------------------------------------------------------- */
 
 typedef struct open_names { /* unknown names of a type that load() matches with the file */
   bool allowed;
@@ -19,15 +19,18 @@ static int64_t open_number(open_names *o, ccn__name name) {
 
 static int64_t dim_of(ccn__rt *rt, ccn__env *env, const ccn__ast *e, open_names *open) {
   if (e->kind == CCN__AST_STAR)
-    ccn__fail(rt, 805, e->span, "no size", "[*] stands in the parameters of programs; a bundle is a list of tensors",
+    ccn__fail(rt, 805, e->span, "no size",
+              "[*] stands in the parameters of programs; a bundle is a list of tensors",
               "a type in a script has sizes");
-  if (open->allowed && e->kind == CCN__AST_NAME && !ccn__env_lookup(env, e->name)) return open_number(open, e->name);
+  if (open->allowed && e->kind == CCN__AST_NAME && !ccn__env_lookup(env, e->name))
+    return open_number(open, e->name);
   int64_t n = ccn__whole(rt, ccn__eval(rt, env, e), e->span, "a dim");
-  if (n < 0) ccn__fail(rt, 310, e->span, "negative", "sizes are 0 or more", "a dim cannot be %lld", (long long)n);
+  if (n < 0)
+    ccn__fail(rt, 310, e->span, "negative", "sizes are 0 or more", "a dim cannot be %lld", (long long)n);
   return n;
 }
 
-/* ---- placements ---------------------------------------------------------------------------------------------------- */
+/* ---- placements ---------------------------------------------------------------------------------------- */
 
 static uint32_t axis_of(ccn__rt *rt, const ccn__ast *e) {
   ccn__nearest near;
@@ -50,7 +53,8 @@ static uint32_t axes_of(ccn__rt *rt, const ccn__ast *place, bool every) {
   if (every) return (1u << rt->mesh.naxes) - 1;
   if (rt->mesh.naxes == 1) return 1;
   if (rt->mesh.naxes == 0)
-    ccn__fail(rt, 300, place->span, "over which axis?", "begin the script with a mesh: mesh (dp)", "there is no mesh to place values on");
+    ccn__fail(rt, 300, place->span, "over which axis?", "begin the script with a mesh: mesh (dp)",
+              "there is no mesh to place values on");
   ccn__fail(rt, 307, place->span, "over which axis?", "name it: sliced(0) over tp",
             "the mesh has %u axes, and the placement names none", rt->mesh.naxes);
 }
@@ -68,12 +72,14 @@ static void check_arguments(ccn__rt *rt, const ccn__ast *place, const char *firs
     const ccn__ast *a = place->list.at[i];
     bool known = a->name ? strcmp(a->name, first) == 0 || (second && strcmp(a->name, second) == 0) : i == 0;
     if (!known)
-      ccn__fail(rt, 806, a->name ? a->nspan : a->span, "not known", "placements are sliced(0), sliced(0, unit: 64), partial(sum), at(2)",
+      ccn__fail(rt, 806, a->name ? a->nspan : a->span, "not known",
+                "placements are sliced(0), sliced(0, unit: 64), partial(sum), at(2)",
                 "`%s` has no such argument", place->name);
   }
   if (!argument(place, first, 0))
-    ccn__fail(rt, 800, place->span, "incomplete", "placements are sliced(0), sliced(0, unit: 64), partial(sum), at(2)",
-              "`%s` needs its %s", place->name, first);
+    ccn__fail(rt, 800, place->span, "incomplete",
+              "placements are sliced(0), sliced(0, unit: 64), partial(sum), at(2)", "`%s` needs its %s",
+              place->name, first);
 }
 
 static ccn__cplace sliced(ccn__rt *rt, ccn__env *env, const ccn__ast *place, const ccn__typeval *t) {
@@ -86,7 +92,9 @@ static ccn__cplace sliced(ccn__rt *rt, ccn__env *env, const ccn__ast *place, con
               "a tensor of rank %u has no dim %lld", t->rank, (long long)d);
   p.dim = (uint16_t)(d < 0 ? d + t->rank : d);
   if (unit) p.unit = ccn__whole(rt, ccn__eval(rt, env, unit), unit->span, "a unit");
-  if (p.unit < 1) ccn__fail(rt, 310, unit->span, "not positive", "units are 1 or more", "a unit cannot be %lld", (long long)p.unit);
+  if (p.unit < 1)
+    ccn__fail(rt, 310, unit->span, "not positive", "units are 1 or more", "a unit cannot be %lld",
+              (long long)p.unit);
   return p;
 }
 
@@ -95,7 +103,8 @@ static ccn__cplace partial(ccn__rt *rt, const ccn__ast *place) {
   const ccn__ast *op = argument(place, "op", 0);
   ccn__redop r = CCN__RED_NONE;
   if (op->kind != CCN__AST_NAME || !ccn__redop_find(op->name, &r) || r == CCN__RED_AVG)
-    ccn__fail(rt, 801, op->span, "no such operator", "a value owes sum, prod, max or min", "this is no operator that a value can owe");
+    ccn__fail(rt, 801, op->span, "no such operator", "a value owes sum, prod, max or min",
+              "this is no operator that a value can owe");
   return (ccn__cplace){.kind = CCN__PARTIAL, .op = (uint8_t)r, .unit = 1};
 }
 
@@ -105,8 +114,8 @@ static ccn__cplace at_coordinate(ccn__rt *rt, ccn__env *env, const ccn__ast *pla
   int64_t i = ccn__whole(rt, ccn__eval(rt, env, e), e->span, "a coordinate");
   for (uint32_t a = 0; a < rt->mesh.naxes; a++)
     if ((mask >> a & 1) && (i < 0 || i >= rt->mesh.size[a]))
-      ccn__fail(rt, 308, e->span, "outside", "coordinates go from 0 to the axis's size - 1", "axis `%s` has no coordinate %lld",
-                rt->mesh.name[a], (long long)i);
+      ccn__fail(rt, 308, e->span, "outside", "coordinates go from 0 to the axis's size - 1",
+                "axis `%s` has no coordinate %lld", rt->mesh.name[a], (long long)i);
   return (ccn__cplace){.kind = CCN__AT, .coord = (int32_t)i, .unit = 1};
 }
 
@@ -116,7 +125,8 @@ static void place_type(ccn__rt *rt, ccn__env *env, const ccn__ast *place, ccn__t
   while (kind < CCN__COUNT(kinds) - 1 && strcmp(kinds[kind], place->name)) kind++;
   uint32_t mask = axes_of(rt, place, kind == CCN__REPLICATED || kind == CCN__LOCAL);
   if (mask & *taken)
-    ccn__fail(rt, 11, place->span, "a second placement", "one placement an axis", "an axis has two placements");
+    ccn__fail(rt, 11, place->span, "a second placement", "one placement an axis",
+              "an axis has two placements");
   *taken |= mask;
   ccn__cplace p = {.kind = (uint8_t)kind, .unit = 1};
   if (kind == CCN__SLICED) p = sliced(rt, env, place, t);
@@ -126,7 +136,7 @@ static void place_type(ccn__rt *rt, ccn__env *env, const ccn__ast *place, ccn__t
     if (mask >> a & 1) t->place[a] = p;
 }
 
-/* ---- types ---------------------------------------------------------------------------------------------------------- */
+/* ---- types --------------------------------------------------------------------------------------------- */
 
 ccn__val ccn__eval_type(ccn__rt *rt, ccn__env *env, const ccn__ast *e, bool open) {
   open_names names = {.allowed = open};
@@ -135,9 +145,11 @@ ccn__val ccn__eval_type(ccn__rt *rt, ccn__env *env, const ccn__ast *e, bool open
   if (e->kind != CCN__AST_TENSOR_TYPE)
     ccn__fail(rt, 805, e->span, "not a type", "types are written f32[n, 3] sliced(0)", "expected a type");
   if (!ccn__dtype_find(e->name, &dtype) || ccn__dtype_size(dtype) == 0)
-    ccn__fail(rt, 100, e->nspan, "not available", "the dtypes are f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool", "there are no tensors of `%s` yet", e->name);
+    ccn__fail(rt, 100, e->nspan, "not available", "the dtypes are f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool",
+              "there are no tensors of `%s` yet", e->name);
   if (e->list.n > CCN__MAX_RANK)
-    ccn__fail(rt, 208, e->list.at[CCN__MAX_RANK]->span, "one dim too many", "reshape it to fewer dims", "a tensor has at most %d dims", CCN__MAX_RANK);
+    ccn__fail(rt, 208, e->list.at[CCN__MAX_RANK]->span, "one dim too many", "reshape it to fewer dims",
+              "a tensor has at most %d dims", CCN__MAX_RANK);
   ccn__typeval *t = ccn__obj_new(rt, CCN__V_TYPE, sizeof *t);
   t->dtype = (uint8_t)dtype;
   t->rank = (uint8_t)e->list.n;

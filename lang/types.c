@@ -192,6 +192,14 @@ static bool int_power(int64_t x, int64_t n, int64_t *out) {
   return true;
 }
 
+/* On floats literals fold by the same definitions as tensors of f64. */
+static double by_kernel(ccn__kernel_id k, double x, double y) {
+  double r = 0;
+  if (k == CCN__K_POW && !ccn__kernel_exists(k, CCN__F64)) return pow(x, y);
+  ccn__kernel(k, CCN__F64, &r, &x, &y, NULL, 1);
+  return r;
+}
+
 static const char *int_binary(uint8_t op, int64_t x, int64_t y, ccn__number *out) {
   int64_t r = 0;
   bool over = false;
@@ -211,7 +219,7 @@ static const char *int_binary(uint8_t op, int64_t x, int64_t y, ccn__number *out
     break;
   case CCN__T_POW:
     if (y < 0) {
-      *out = of_float(pow((double)x, (double)y));
+      *out = of_float(by_kernel(CCN__K_POW, (double)x, (double)y));
       return NULL;
     }
     over = !int_power(x, y, &r);
@@ -223,20 +231,15 @@ static const char *int_binary(uint8_t op, int64_t x, int64_t y, ccn__number *out
   return NULL;
 }
 
-static double float_mod(double x, double y) {
-  double r = fmod(x, y);
-  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
-}
-
 static const char *float_binary(uint8_t op, double x, double y, ccn__number *out) {
   switch (op) {
   case CCN__T_PLUS: *out = of_float(x + y); return NULL;
   case CCN__T_MINUS: *out = of_float(x - y); return NULL;
   case CCN__T_STAR: *out = of_float(x * y); return NULL;
   case CCN__T_SLASH: *out = of_float(x / y); return NULL;
-  case CCN__T_SLASH2: *out = of_float(floor(x / y)); return NULL;
-  case CCN__T_PERCENT: *out = of_float(float_mod(x, y)); return NULL;
-  case CCN__T_POW: *out = of_float(pow(x, y)); return NULL;
+  case CCN__T_SLASH2: *out = of_float(by_kernel(CCN__K_FLOORDIV, x, y)); return NULL;
+  case CCN__T_PERCENT: *out = of_float(by_kernel(CCN__K_MOD, x, y)); return NULL;
+  case CCN__T_POW: *out = of_float(by_kernel(CCN__K_POW, x, y)); return NULL;
   default: return "is not an operation on numbers";
   }
 }

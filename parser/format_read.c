@@ -52,6 +52,8 @@ static uint32_t comment_end(const reader *r) {
   return end ? (uint32_t)(end - r->source->text) : r->source->size;
 }
 
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
 static void comment(reader *r) {
   const bool first = !r->line_open;
   const ccn__line *before = first && !r->blank && r->l->lines.n ? last_line(r) : NULL;
@@ -63,7 +65,7 @@ static void comment(reader *r) {
   line->comment_column = r->column;
   line->hangs = below;
   r->at = end;
-  while (strchr(" \t\r", r->source->text[end - 1])) end--; /* it starts with #, so this ends */
+  while (is_blank(r->source->text[end - 1])) end--; /* it starts with #, so this ends */
   line->comment_end = end;
 }
 

@@ -1,4 +1,5 @@
-/* test_oom.c: memory that ends at the N-th request, for every N: through parse, check, a run, dumps and diagnostics.
+/* test_oom.c: memory that ends at the N-th request, for every N: through parse, check, a run, dumps and
+ * diagnostics.
  *
  * Each time the call says so, the context can be used again, and after ccn_context_free every block is back.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -75,8 +76,12 @@ static void make_npy(void) {
 
 typedef ccn_status (*work_fn)(ccn_context *c, const char *text);
 
-static ccn_status do_run(ccn_context *c, const char *text) { return ccn_run(c, "dir/main.ccn", text, strlen(text)); }
-static ccn_status do_check(ccn_context *c, const char *text) { return ccn_check(c, "main.ccn", text, strlen(text)); }
+static ccn_status do_run(ccn_context *c, const char *text) {
+  return ccn_run(c, "dir/main.ccn", text, strlen(text));
+}
+static ccn_status do_check(ccn_context *c, const char *text) {
+  return ccn_check(c, "main.ccn", text, strlen(text));
+}
 static ccn_status do_ast(ccn_context *c, const char *text) {
   return ccn_dump(c, "main.ccn", text, strlen(text), "ast", count, NULL);
 }
@@ -141,38 +146,37 @@ static void every_request(const char *name, work_fn work, const char *text, ccn_
     ccn_context_free(c);
     good = good && h.blocks == 0 && h.bytes == 0;
   }
-  snprintf(message, sizeof message, "%s, %s: memory ends at each of %zu requests", name, once ? "once" : "for good", n - 1);
+  snprintf(message, sizeof message, "%s, %s: memory ends at each of %zu requests", name,
+           once ? "once" : "for good", n - 1);
   ok(good, message);
 }
 
-static const char script[] =
-  "mesh (dp)\n"
-  "program step(g: f32[N] local, p: f32[N], lr: f32) {\n"
-  "  gsum = allreduce(sum, g)\n"
-  "  avg = gsum / size(dp)\n"
-  "  return update(p, p - lr * avg)\n"
-  "}\n"
-  "schedule zero(x) { (rs, ag) = split(x) }\n"
-  "import \"helper\" as helper\n"
-  "let fast = step with zero(step.gsum)\n"
-  "let p = zeros(f32[5])\n"
-  "let g = per_rank(fn(r) { return ones(f32[5]) * r })\n"
-  "for t in 1..=3 { fast(g, p, 0.5) }\n"
-  "let x = load(\"x.npy\", as: f32[N] sliced(0))\n"
-  "save(\"y.npy\", x)\n"
-  "let l = [1, 2.5, \"three\", (true, false)]\n"
-  "for i in 0..20 { l.append(\"{i}\" + str(helper.double(i))) }\n"
-  "print(\"{p} {l} {norm(p):.3f} {x.per_rank()}\", args)\n"
-  "print(tensor([[1, 2], [3, 4]], f32), copy(p)[1:3])\n";
+static const char script[] = "mesh (dp)\n"
+                             "program step(g: f32[N] local, p: f32[N], lr: f32) {\n"
+                             "  gsum = allreduce(sum, g)\n"
+                             "  avg = gsum / size(dp)\n"
+                             "  return update(p, p - lr * avg)\n"
+                             "}\n"
+                             "schedule zero(x) { (rs, ag) = split(x) }\n"
+                             "import \"helper\" as helper\n"
+                             "let fast = step with zero(step.gsum)\n"
+                             "let p = zeros(f32[5])\n"
+                             "let g = per_rank(fn(r) { return ones(f32[5]) * r })\n"
+                             "for t in 1..=3 { fast(g, p, 0.5) }\n"
+                             "let x = load(\"x.npy\", as: f32[N] sliced(0))\n"
+                             "save(\"y.npy\", x)\n"
+                             "let l = [1, 2.5, \"three\", (true, false)]\n"
+                             "for i in 0..20 { l.append(\"{i}\" + str(helper.double(i))) }\n"
+                             "print(\"{p} {l} {norm(p):.3f} {x.per_rank()}\", args)\n"
+                             "print(tensor([[1, 2], [3, 4]], f32), copy(p)[1:3])\n";
 
-static const char wrong[] =
-  "mesh (dp)\n"
-  "program f(x: f32[N] local) {\n"
-  "  return allreduce(max, matmul(x, y)) + zz\n"
-  "}\n"
-  "let a = unknown_name + b\n"
-  "fn g(n) { return missing(n) }\n"
-  "print(allreduce(sum, a))\n";
+static const char wrong[] = "mesh (dp)\n"
+                            "program f(x: f32[N] local) {\n"
+                            "  return allreduce(max, matmul(x, y)) + zz\n"
+                            "}\n"
+                            "let a = unknown_name + b\n"
+                            "fn g(n) { return missing(n) }\n"
+                            "print(allreduce(sum, a))\n";
 
 static const char failing[] = "fn f(n) { if n == 0 { return [1][3] } return f(n - 1) }\nprint(f(12))\n";
 

@@ -1,5 +1,6 @@
-/* test_script.c: the script level from inside: scopes, collection, modules from a host's files, notes of calls,
- * conversions of .npy files, arithmetic at the edges. What scripts print is tested by tests/programs/script.
+/* test_script.c: the script level from inside: scopes, collection, modules from a host's files, notes of
+ * calls, conversions of .npy files, arithmetic at the edges. What scripts print is tested by
+ * tests/programs/script.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@ static void ok(bool good, const char *name) {
   printf("%sok %d - %s\n", good ? "" : "not ", ++tests, name);
 }
 
-/* ---- a host with files in memory ------------------------------------------------------------------------------- */
+/* ---- a host with files in memory ----------------------------------------------------------------------- */
 
 typedef struct file {
   char path[64];
@@ -72,9 +73,11 @@ static void file_free(void *data, size_t size, void *user) {
   ((host *)user)->freed++;
 }
 
-static void put(host *h, const char *path, const char *text) { (void)file_write(path, text, strlen(text), h); }
+static void put(host *h, const char *path, const char *text) {
+  (void)file_write(path, text, strlen(text), h);
+}
 
-/* ---- running ----------------------------------------------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------------------------------------- */
 
 static ccn_context *context(host *h) {
   ccn_options o;
@@ -108,7 +111,7 @@ static bool gives(host *h, const char *text, const char *output, uint16_t code) 
   return good;
 }
 
-/* ---- scopes --------------------------------------------------------------------------------------------------------- */
+/* ---- scopes -------------------------------------------------------------------------------------------- */
 
 static void test_scopes(void) {
   host h = {0};
@@ -137,7 +140,7 @@ static void test_scopes(void) {
   ccn_context_free(c);
 }
 
-/* ---- collection ------------------------------------------------------------------------------------------------------- */
+/* ---- collection ---------------------------------------------------------------------------------------- */
 
 static void test_collection(void) {
   host h = {.limit = 160u << 20};
@@ -162,24 +165,33 @@ static void test_collection(void) {
            "print(t)\n",
            "440\n", 0),
      "values of unfinished expressions stay through the collections of the functions they call");
-  ok(gives(&h, "let a = []\nlet b = [a]\na.append(b)\nfor i in 0..100 { let x = zeros(f32[1_000_000]) }\nprint(len(b[0]))\n", "1\n", 0),
-     "circles are no trouble");
-  ok(gives(&h, "let l = []\nfor i in 0..200_000 { l = [l] }\nfor i in 0..40 { let x = zeros(f32[1_000_000]) }\nprint(len(l))\n", "1\n", 0),
-     "a list nested 200,000 deep is marked without recursion");
+  ok(
+    gives(
+      &h,
+      "let a = []\nlet b = [a]\na.append(b)\nfor i in 0..100 { let x = zeros(f32[1_000_000]) }\n"
+      "print(len(b[0]))\n",
+      "1\n", 0),
+    "circles are no trouble");
+  ok(
+    gives(
+      &h,
+      "let l = []\nfor i in 0..200_000 { l = [l] }\nfor i in 0..40 { let x = zeros(f32[1_000_000]) }\n"
+      "print(len(l))\n",
+      "1\n", 0),
+    "a list nested 200,000 deep is marked without recursion");
 }
 
-/* ---- errors name the calls ---------------------------------------------------------------------------------------------- */
+/* ---- errors name the calls ----------------------------------------------------------------------------- */
 
 static void test_calls(void) {
-  static const char text[] =
-    "fn inner(x) {\n"
-    "  return x[3]\n"
-    "}\n"
-    "fn outer(x) {\n"
-    "  return inner(x)\n"
-    "}\n"
-    "let f = fn(x) { return outer(x) }\n"
-    "f([1])\n";
+  static const char text[] = "fn inner(x) {\n"
+                             "  return x[3]\n"
+                             "}\n"
+                             "fn outer(x) {\n"
+                             "  return inner(x)\n"
+                             "}\n"
+                             "let f = fn(x) { return outer(x) }\n"
+                             "f([1])\n";
   host h = {0};
   ccn_context *c = context(&h);
   ccn_status status = ccn_run(c, "main.ccn", text, sizeof text - 1);
@@ -187,20 +199,23 @@ static void test_calls(void) {
   bool good = status == CCN_ERROR && ccn_diagnostic_count(c) == 1 && ccn_diagnostic_get(c, 0, &d) == CCN_OK;
   good = good && !strcmp(d.code, "CCN0812") && d.primary.line == 2 && d.primary.column == 12 && d.nnotes == 3;
   good = good && d.notes[0].line == 5 && !strcmp(d.notes[0].text, "in this call of `inner`");
-  good = good && d.notes[1].line == 7 && !strcmp(d.notes[1].text, "in this call of `outer`") && d.notes[2].line == 8;
+  good = good && d.notes[1].line == 7 && !strcmp(d.notes[1].text, "in this call of `outer`") &&
+         d.notes[2].line == 8;
   ok(good, "an error has the line of each call, the innermost first");
   static const char deep[] = "fn f(n) { if n == 0 { return [][0] } return f(n - 1) }\nf(100)\n";
   status = ccn_run(c, "main.ccn", deep, sizeof deep - 1);
   good = status == CCN_ERROR && ccn_diagnostic_get(c, 0, &d) == CCN_OK && d.nnotes == 9 && !d.notes[8].file;
-  ok(good && !strcmp(d.notes[8].text, "... 93 more calls"), "of many calls the innermost are named, the rest counted");
+  ok(good && !strcmp(d.notes[8].text, "... 93 more calls"),
+     "of many calls the innermost are named, the rest counted");
   ccn_context_free(c);
 }
 
-/* ---- modules ------------------------------------------------------------------------------------------------------------- */
+/* ---- modules ------------------------------------------------------------------------------------------- */
 
 static void test_modules(void) {
   host h = {0};
-  put(&h, "dir/tools.ccn", "import \"sub/more\" as more\nlet k = 3\nfn scaled(x) { return x * k * more.two }\nprint(\"tools\")\n");
+  put(&h, "dir/tools.ccn",
+      "import \"sub/more\" as more\nlet k = 3\nfn scaled(x) { return x * k * more.two }\nprint(\"tools\")\n");
   put(&h, "dir/sub/more.ccn", "import \"../base\"\nlet two = base.one + 1\n");
   put(&h, "dir/base.ccn", "let one = 1\nprint(\"base\")\n");
   put(&h, "dir/a.ccn", "import \"b\"\n");
@@ -209,9 +224,13 @@ static void test_modules(void) {
   put(&h, "dir/unknown.ccn", "let x = nowhere\n");
   put(&h, "dir/meshed.ccn", "mesh (dp)\n");
   put(&h, "dir/fails.ccn", "let x = 1\nlet y = [x][5]\n");
-  ok(gives(&h, "import \"tools\" as t\nimport \"base\" as b\nimport \"./sub/../tools\" as again\nprint(t.scaled(2), b.one, t == again)\n",
-           "base\ntools\n12 1 true\n", 0),
-     "modules import modules, relative to their files, and run once");
+  ok(
+    gives(
+      &h,
+      "import \"tools\" as t\nimport \"base\" as b\nimport \"./sub/../tools\" as again\n"
+       "print(t.scaled(2), b.one, t == again)\n",
+      "base\ntools\n12 1 true\n", 0),
+    "modules import modules, relative to their files, and run once");
   ok(h.freed == 3, "each file was read once by the check, none by the run, and given back");
   ok(gives(&h, "import \"a\"\n", "", 811), "a circle of imports");
   ok(gives(&h, "import \"nothing\"\n", "", 811), "a module that is not there");
@@ -220,17 +239,19 @@ static void test_modules(void) {
   ok(gives(&h, "import \"meshed\"\n", "", 300), "a mesh in a module");
   ok(gives(&h, "print(1)\nimport \"fails\"\n", "1\n", 812), "a module that fails when it runs");
   ok(gives(&h, "import \"tools\" as t\nt.k = 4\n", "", 805), "members of modules are not assigned");
-  ok(gives(&h, "import \"std/optim\"\nprint(optim.adam.name)\n", "adam\n", 0), "the standard library needs no files");
+  ok(gives(&h, "import \"std/optim\"\nprint(optim.adam.name)\n", "adam\n", 0),
+     "the standard library needs no files");
   ccn_options o;
   ccn_context *c = NULL;
   ccn_options_init(&o, sizeof o);
-  bool good = ccn_context_create(&o, &c) == CCN_OK && ccn_run(c, "m", "import \"x\"\n", 11) == CCN_ERROR && c->diags.first->code == 704;
+  bool good = ccn_context_create(&o, &c) == CCN_OK && ccn_run(c, "m", "import \"x\"\n", 11) == CCN_ERROR &&
+              c->diags.first->code == 704;
   ok(good, "without file access a module cannot be read");
   ccn_context_free(c);
   for (size_t i = 0; i < h.n; i++) free(h.at[i].data);
 }
 
-/* ---- files ----------------------------------------------------------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------------------------------------- */
 
 /* A .npy file with this dict and these bytes. */
 static void put_npy(host *h, const char *path, const char *dict, const void *data, size_t size) {
@@ -262,22 +283,25 @@ static void test_files(void) {
   ok(gives(&h, "load(\"c.npy\", as: i32[A, A])\n", "", 304), "one name, two extents");
   ok(gives(&h, "let n = 4\nload(\"c.npy\", as: i32[2, n])\n", "", 305), "another extent");
   ok(gives(&h, "load(\"c.npy\", as: i32[A])\n", "", 305), "another number of dims");
-  ok(gives(&h, "let n = 2\nprint(load(\"c.npy\", as: i32[n, n + 1]).shape)\n", "[2, 3]\n", 0), "extents are expressions");
+  ok(gives(&h, "let n = 2\nprint(load(\"c.npy\", as: i32[n, n + 1]).shape)\n", "[2, 3]\n", 0),
+     "extents are expressions");
   ok(gives(&h, "save(\"x\", zeros(bf16[2]))\n", "", 703), "NumPy has no bf16");
   ok(gives(&h, "save(\"x\", 3)\n", "", 805), "a number is no tensor");
   h.ranks = 3;
-  ok(gives(&h, "mesh (dp)\nlet x = load(\"c.npy\", as: i32[A, B] sliced(1))\nfor r in 0..3 { print(x.on(r)) }\n",
+  ok(gives(&h,
+           "mesh (dp)\nlet x = load(\"c.npy\", as: i32[A, B] sliced(1))\nfor r in 0..3 { print(x.on(r)) }\n",
            "i32[2, 1] [[1], [4]]\ni32[2, 1] [[2], [5]]\ni32[2, 1] [[3], [6]]\n", 0),
      "each rank gets its slice");
   for (size_t i = 0; i < h.n; i++) free(h.at[i].data);
 }
 
-/* ---- arithmetic ---------------------------------------------------------------------------------------------------------- */
+/* ---- arithmetic ---------------------------------------------------------------------------------------- */
 
 static bool is_int(ccn__oper op, int64_t x, int64_t y, int64_t want) {
   ccn__calc_error err;
   ccn__val v;
-  return ccn__calc_binary(op, ccn__int_val(x), ccn__int_val(y), &v, &err) && v.kind == CCN__V_INT && v.i == want;
+  return ccn__calc_binary(op, ccn__int_val(x), ccn__int_val(y), &v, &err) && v.kind == CCN__V_INT &&
+         v.i == want;
 }
 
 static bool refuses(ccn__oper op, int64_t x, int64_t y) {
@@ -288,20 +312,25 @@ static bool refuses(ccn__oper op, int64_t x, int64_t y) {
 
 static void test_arithmetic(void) {
   const int64_t most = INT64_MAX, least = INT64_MIN;
-  ok(is_int(CCN__T_PLUS, most, least, -1) && refuses(CCN__T_PLUS, most, 1) && refuses(CCN__T_PLUS, least, -1), "sums at the edges");
-  ok(is_int(CCN__T_MINUS, -1, least, most) && refuses(CCN__T_MINUS, 0, least) && refuses(CCN__T_MINUS, least, 1), "differences at the edges");
-  ok(is_int(CCN__T_STAR, least, 1, least) && refuses(CCN__T_STAR, least, -1) && refuses(CCN__T_STAR, -1, least) &&
-       refuses(CCN__T_STAR, 3037000500, 3037000500) && is_int(CCN__T_STAR, 3037000499, -3037000499, -9223372030926249001),
+  ok(is_int(CCN__T_PLUS, most, least, -1) && refuses(CCN__T_PLUS, most, 1) && refuses(CCN__T_PLUS, least, -1),
+     "sums at the edges");
+  ok(is_int(CCN__T_MINUS, -1, least, most) && refuses(CCN__T_MINUS, 0, least) &&
+       refuses(CCN__T_MINUS, least, 1),
+     "differences at the edges");
+  ok(is_int(CCN__T_STAR, least, 1, least) && refuses(CCN__T_STAR, least, -1) &&
+       refuses(CCN__T_STAR, -1, least) && refuses(CCN__T_STAR, 3037000500, 3037000500) &&
+       is_int(CCN__T_STAR, 3037000499, -3037000499, -9223372030926249001),
      "products at the edges");
-  ok(is_int(CCN__T_SLASH2, least, 1, least) && refuses(CCN__T_SLASH2, least, -1) && is_int(CCN__T_PERCENT, least, -1, 0) &&
-       refuses(CCN__T_PERCENT, 1, 0),
+  ok(is_int(CCN__T_SLASH2, least, 1, least) && refuses(CCN__T_SLASH2, least, -1) &&
+       is_int(CCN__T_PERCENT, least, -1, 0) && refuses(CCN__T_PERCENT, 1, 0),
      "quotients at the edges");
   ok(is_int(CCN__T_POW, -2, 63, least) && refuses(CCN__T_POW, 2, 63) && is_int(CCN__T_POW, 1, most, 1) &&
        is_int(CCN__T_POW, -1, most, -1) && refuses(CCN__T_POW, 2, most) && is_int(CCN__T_POW, 0, 0, 1),
      "powers at the edges");
   ok(ccn__calc_compare(ccn__int_val(most), ccn__float_val(9223372036854775808.0)) == -1 &&
        ccn__calc_compare(ccn__int_val(least), ccn__float_val(-9223372036854775808.0)) == 0 &&
-       ccn__calc_compare(ccn__float_val(0.5), ccn__int_val(0)) == 1 && ccn__calc_compare(ccn__int_val(-1), ccn__float_val(-1.5)) == 1 &&
+       ccn__calc_compare(ccn__float_val(0.5), ccn__int_val(0)) == 1 &&
+       ccn__calc_compare(ccn__int_val(-1), ccn__float_val(-1.5)) == 1 &&
        ccn__calc_compare(ccn__int_val(3), ccn__float_val((double)NAN)) == 2,
      "integers compare with floats exactly");
 }
