@@ -53,6 +53,7 @@ static void check_programs(ccn_context *c, const ccn__job *job, const ccn__ast *
   for (uint32_t i = 0; i < programs->n; i++) {
     ccn__program *p = programs->at[i];
     ccn__rt_poll(&c->rt);
+    if (p->base && c->diags.errors) continue; /* schedules build on programs and names that are right */
     ccn__graph *g = p->base ? ccn__program_check_schedules(&c->rt, p) : ccn__program_check(&c->rt, p);
     bool dump = p->base ? job->dump_scheduled : job->dump_graph;
     if (!g || !dump || c->diags.errors || p->ast->span.source != ast->span.source) continue;

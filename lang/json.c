@@ -36,7 +36,12 @@ bool ccn__json_at_end(ccn__json *j) {
 /* Bytes of the character at s (at most n > 0), 0 if it is none. */
 static size_t utf8_size(const char *s, size_t n) {
   const unsigned char *u = (const unsigned char *)s;
-  const size_t size = u[0] < 0x80 ? 1 : u[0] < 0xC2 ? 0 : u[0] < 0xE0 ? 2 : u[0] < 0xF0 ? 3 : u[0] < 0xF5 ? 4 : 0;
+  const size_t size = u[0] < 0x80   ? 1
+                      : u[0] < 0xC2 ? 0
+                      : u[0] < 0xE0 ? 2
+                      : u[0] < 0xF0 ? 3
+                      : u[0] < 0xF5 ? 4
+                                    : 0;
   if (size > n) return 0;
   for (size_t i = 1; i < size; i++)
     if ((u[i] & 0xC0) != 0x80) return 0;

@@ -4,7 +4,7 @@
 
 #include "lower.h"
 
-static const char *vprintf_arena(ccn__arena *a, const char *fmt, va_list ap) {
+CCN__PRINTF(2, 0) static const char *vprintf_arena(ccn__arena *a, const char *fmt, va_list ap) {
   va_list again;
   va_copy(again, ap);
   int n = vsnprintf(NULL, 0, fmt, ap);

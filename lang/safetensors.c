@@ -1,8 +1,8 @@
 /* safetensors.c: reads safetensors files from hostile bytes, writes them byte for byte as the reference does.
  *
- * Stricter than the reference where it only shrugs: names are unique and without zero bytes, and shapes may not
- * overflow even where a dim is 0 (strides are computed from the others). Nothing outside [file, file + size) is read.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Stricter than the reference where it only shrugs: names are unique and without zero bytes, and shapes may
+ * not overflow even where a dim is 0 (strides are computed from the others). Nothing outside [file, file +
+ * size) is read. SPDX-License-Identifier: Apache-2.0 */
 #include "safetensors.h"
 
 #include "json.h"
@@ -16,13 +16,20 @@ static const struct dtype_row {
   uint8_t dtype, bits;
   const char *refused;
 } dtypes[] = {
-#define HELD(name, dtype, bits) {name, dtype, bits, NULL}
-#define REFUSED(name, bits) {name, NO_DTYPE, bits, "dtype " name " has no counterpart in CCN"}
-  HELD("F64", CCN__F64, 64), HELD("F32", CCN__F32, 32), HELD("F16", CCN__F16, 16), HELD("BF16", CCN__BF16, 16),
-  HELD("I64", CCN__I64, 64), HELD("I32", CCN__I32, 32), HELD("I16", CCN__I16, 16), HELD("I8", CCN__I8, 8),
-  HELD("U8", CCN__U8, 8),    HELD("BOOL", CCN__BOOL, 8), REFUSED("U16", 16),       REFUSED("U32", 32),
-  REFUSED("U64", 64),        REFUSED("C64", 64),         REFUSED("F8_E4M3", 8),    REFUSED("F8_E5M2", 8),
-  REFUSED("F8_E8M0", 8),     REFUSED("F8_E4M3FNUZ", 8),  REFUSED("F8_E5M2FNUZ", 8), REFUSED("F6_E2M3", 6),
+#define HELD(name, dtype, bits) \
+  { name, dtype, bits, NULL }
+#define REFUSED(name, bits) \
+  { name, NO_DTYPE, bits, "dtype " name " has no counterpart in CCN" }
+  HELD("F64", CCN__F64, 64), HELD("F32", CCN__F32, 32),
+  HELD("F16", CCN__F16, 16), HELD("BF16", CCN__BF16, 16),
+  HELD("I64", CCN__I64, 64), HELD("I32", CCN__I32, 32),
+  HELD("I16", CCN__I16, 16), HELD("I8", CCN__I8, 8),
+  HELD("U8", CCN__U8, 8),    HELD("BOOL", CCN__BOOL, 8),
+  REFUSED("U16", 16),        REFUSED("U32", 32),
+  REFUSED("U64", 64),        REFUSED("C64", 64),
+  REFUSED("F8_E4M3", 8),     REFUSED("F8_E5M2", 8),
+  REFUSED("F8_E8M0", 8),     REFUSED("F8_E4M3FNUZ", 8),
+  REFUSED("F8_E5M2FNUZ", 8), REFUSED("F6_E2M3", 6),
   REFUSED("F6_E3M2", 6),     REFUSED("F4", 4),
 #undef HELD
 #undef REFUSED
@@ -39,7 +46,8 @@ static const struct dtype_row *find_dtype(const char *s, size_t n) {
 }
 
 /* Elements of a shape, and the bytes of so many elements. False if they do not fit, or end inside a byte. */
-static bool size_of(const int64_t *dim, uint32_t rank, uint32_t bits, uint64_t *out_elements, uint64_t *out_bytes) {
+static bool size_of(const int64_t *dim, uint32_t rank, uint32_t bits, uint64_t *out_elements,
+                    uint64_t *out_bytes) {
   uint64_t n = 1;
   bool empty = false;
   for (uint32_t i = 0; i < rank; i++) {
@@ -69,8 +77,8 @@ static int by_range(const ccn__safetensor *a, const ccn__safetensor *b) {
 }
 
 /* Merges the sorted halves [lo, mid) and [mid, hi). */
-static void merge(const ccn__safetensor *t, compare order, const uint32_t *from, uint32_t *to, size_t lo, size_t mid,
-                  size_t hi) {
+static void merge(const ccn__safetensor *t, compare order, const uint32_t *from, uint32_t *to, size_t lo,
+                  size_t mid, size_t hi) {
   for (size_t i = lo, j = mid, k = lo; k < hi; k++) {
     const bool left = i < mid && (j == hi || order(&t[from[i]], &t[from[j]]) <= 0);
     to[k] = left ? from[i++] : from[j++];
@@ -180,7 +188,7 @@ static bool read_tensor(header *h, const char *name, size_t name_size) {
       if (!ccn__json_read_string(&h->json, &s, &size)) return false;
       row = find_dtype(s, size);
       if (!row) return fail(h, "a tensor has an unknown dtype");
-    } else if (now == SHAPE ? !read_shape(h, &t)
+    } else if (now == SHAPE   ? !read_shape(h, &t)
                : now == RANGE ? !read_range(h, &begin, &end)
                               : !ccn__json_skip(&h->json)) {
       return false;
@@ -238,7 +246,8 @@ const char *ccn__safetensors_open(ccn__arena *a, const void *file, size_t size, 
   if (size == 0) return "the file is empty";
   if (size < 8) return "the file ends inside the length of the header";
   for (int i = 8; i-- > 0;) length = length << 8 | f[i];
-  if (length > CCN__SAFETENSORS_MAX_HEADER) return "not a safetensors file, or its header is longer than 100 MB";
+  if (length > CCN__SAFETENSORS_MAX_HEADER)
+    return "not a safetensors file, or its header is longer than 100 MB";
   if (length > size - 8) return "the file ends inside the header";
   if (length == 0 || f[8] != '{') return "not a safetensors file: its header does not start with a brace";
   h.data = 8 + (size_t)length;
@@ -324,17 +333,20 @@ static const char *put_tensor(ccn__text *out, const ccn__safetensor *t, size_t *
   put_string(out, t->name, t->name_size);
   ccn__text_printf(out, ":{\"dtype\":\"%s\",\"shape\":[", row->name);
   for (uint32_t i = 0; i < t->rank; i++) ccn__text_printf(out, "%s%lld", i ? "," : "", (long long)t->dim[i]);
-  ccn__text_printf(out, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)*at, (unsigned long long)(*at + bytes));
+  ccn__text_printf(out, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)*at,
+                   (unsigned long long)(*at + bytes));
   *at += (size_t)bytes;
   return NULL;
 }
 
-static const char *put_header(ccn__arena *a, const ccn__safetensor *t, uint32_t n, const ccn__safetensors_text *metadata,
-                              uint32_t nmetadata, ccn__text *json, size_t *out_data) {
+static const char *put_header(ccn__arena *a, const ccn__safetensor *t, uint32_t n,
+                              const ccn__safetensors_text *metadata, uint32_t nmetadata, ccn__text *json,
+                              size_t *out_data) {
   const char *error = NULL;
   *out_data = 0;
   for (uint32_t i = 0; i < nmetadata; i++)
-    if (!ccn__is_utf8(metadata[i].key, metadata[i].key_size) || !ccn__is_utf8(metadata[i].value, metadata[i].value_size))
+    if (!ccn__is_utf8(metadata[i].key, metadata[i].key_size) ||
+        !ccn__is_utf8(metadata[i].value, metadata[i].value_size))
       return "the metadata is not UTF-8";
   ccn__text_putc(json, '{');
   put_metadata(json, metadata, nmetadata);
@@ -363,9 +375,9 @@ const char *ccn__safetensors_header(ccn__arena *a, const ccn__safetensor *t, uin
   return NULL;
 }
 
-const char *ccn__safetensors_write(ccn__arena *a, const ccn__safetensor *t, const void *const *data, uint32_t n,
-                                   const ccn__safetensors_text *metadata, uint32_t nmetadata, void **out_file,
-                                   size_t *out_size) {
+const char *ccn__safetensors_write(ccn__arena *a, const ccn__safetensor *t, const void *const *data,
+                                   uint32_t n, const ccn__safetensors_text *metadata, uint32_t nmetadata,
+                                   void **out_file, size_t *out_size) {
   ccn__text head;
   size_t bytes;
   ccn__text_init(&head, a);

@@ -8,7 +8,6 @@ from .programs import read_ranks
 ERROR = re.compile(r"^#\s*error:\s*CCN(\d\d)(\d\d|xx)\s+line\s+(\d+)(?:,\s*also\s+line\s+(\d+))?\s*$")
 # Mistakes that only a call can show: `run` may be the first to see them.
 RUN_MAY_FIND = {"10", "28", "40", "41", "45", "46", "52"}
-SCHEDULES = {"13", "14", "15", "16", "17", "18"}
 
 
 def spans(d):
@@ -75,12 +74,7 @@ def run_one(build, path):
 
 def suite(build, options):
     tally = Tally("wrong")
-    paths = []
-    for path in files_below(CASES / "wrong", "*.ccn") + files_below(TESTS / "wrong", "*.ccn"):
-        if path.parent == CASES / "wrong" and path.name[:2] in SCHEDULES:
-            tally.skip(relative(path), "schedule issue")
-        else:
-            paths.append(path)
+    paths = files_below(CASES / "wrong", "*.ccn") + files_below(TESTS / "wrong", "*.ccn")
     for path, problem in zip(paths, in_parallel(lambda p: run_one(build, p), paths)):
         tally.check(relative(path), problem)
     return tally
