@@ -24,10 +24,9 @@ bool ccn__json_open(ccn__json *j, char bracket); /* { or [ */
 bool ccn__json_member(ccn__json *j, bool *first, const char **out_key, size_t *out_size);
 bool ccn__json_element(ccn__json *j, bool *first);
 bool ccn__json_read_string(ccn__json *j, const char **out, size_t *out_size); /* decoded; a NUL added */
-bool ccn__json_read_natural(ccn__json *j,
-                            uint64_t *out); /* 0 or more, at most INT64_MAX, no fraction, no exponent */
-bool ccn__json_skip(ccn__json *j);          /* any one value */
-bool ccn__json_at_end(ccn__json *j);        /* nothing but blanks follows */
+bool ccn__json_read_natural(ccn__json *j, uint64_t *out); /* digits only, at most INT64_MAX */
+bool ccn__json_skip(ccn__json *j);                        /* any one value */
+bool ccn__json_at_end(ccn__json *j);                      /* nothing but blanks follows */
 
 /* Whether these bytes are UTF-8. */
 bool ccn__is_utf8(const char *s, size_t n);

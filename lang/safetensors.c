@@ -1,8 +1,9 @@
 /* safetensors.c: reads safetensors files from hostile bytes, writes them byte for byte as the reference does.
  *
  * Stricter than the reference where it only shrugs: names are unique and without zero bytes, and shapes may
- * not overflow even where a dim is 0 (strides are computed from the others). Nothing outside [file, file +
- * size) is read. SPDX-License-Identifier: Apache-2.0 */
+ * not overflow even where a dim is 0 (strides are computed from the others). Nothing
+ * outside [file, file + size) is read.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "safetensors.h"
 
 #include "json.h"

@@ -1,18 +1,22 @@
 /* format.c: `ccn fmt`: indentation, alignment, comments; format_read.c makes the lines.
  *
- * What it does: indents by 2, puts one blank around binary operators and behind commas and none where none belongs,
- * takes blanks off the ends of lines, keeps at most one empty line in a row, ends the text with a newline.
+ * What it does: indents by 2, puts one blank around binary operators and behind commas and none where none
+ * belongs, takes blanks off the ends of lines, keeps at most one empty line in a row, ends the text with a
+ * newline.
  *
- * What it never does: join or break lines, or touch a token or a comment. So the tree stays what it was. What may be
- * deliberate is kept:
- *   - `=` one below the other: if two lines of a run of bindings share the column of their `=` and one of them pads
- *     for it, the run is aligned there, or as far right as its widest left side needs; lines at its ends that
- *     were never aligned stay out of it. The `{` of statements that stand on one line each is treated alike;
+ * What it never does: join or break lines, or touch a token or a comment. So the tree stays what it was.
+ * What may be deliberate is kept:
+ *   - `=` one below the other: if two lines of a run of bindings share the column of their `=` and one of
+ *     them pads for it, the run is aligned there, or as far right as its widest left side needs; lines at
+ *     its ends that were never aligned stay out of it. The `{` of statements that stand on one line each is
+ *     treated alike;
  *   - columns in brackets that go over several lines (format_read.c);
  *   - comments behind code stay in their column, and move together where the code has grown into it;
- *   - a line that goes on with a statement outside of brackets keeps its distance from the statement's first line.
- * In brackets a line stands below the first piece behind the bracket, or, where nothing follows the bracket on its
- * line, two columns in.
+ *   - a line that goes on with a statement outside of brackets keeps its distance from the statement's
+ *     first line.
+ *
+ * In brackets a line stands below the first piece behind the bracket, or, where nothing follows the bracket
+ * on its line, two columns in.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "format.h"
 
@@ -39,8 +43,8 @@ static bool changes_block(const ccn__layout *l, const ccn__line *line) {
   return depth != 0;
 }
 
-/* What may be aligned on a line that starts a statement: the `=` of a binding, or the `{` of a block that ends on the
- * line. Its index, else 0. */
+/* What may be aligned on a line that starts a statement: the `=` of a binding, or the `{` of a block that
+ * ends on the line. Its index, else 0. */
 static uint32_t anchor_of(const ccn__layout *l, const ccn__line *line) {
   const ccn__piece *p = l->pieces.at + line->first;
   uint32_t depth = 0;
@@ -72,8 +76,8 @@ static bool ends_run(const ccn__layout *l, const ccn__line *line, uint8_t kind) 
   return !anchor || p[anchor].kind != kind || left_width(p, anchor) > MAX_LEFT;
 }
 
-/* The end of the run that starts at line i. Comments, and lines that go on with a statement, belong to it; an empty
- * line, another kind of statement, the start and the end of a longer block end it. */
+/* The end of the run that starts at line i. Comments, and lines that go on with a statement, belong to it; an
+ * empty line, another kind of statement, the start and the end of a longer block end it. */
 static uint32_t run_end(const ccn__layout *l, uint32_t i) {
   const ccn__line *first = &l->lines.at[i];
   const uint8_t kind = l->pieces.at[first->first + anchor_of(l, first)].kind;
@@ -88,8 +92,8 @@ static bool is_padded(const ccn__piece *anchor) {
   return anchor->column > anchor[-1].column + anchor[-1].width + 1;
 }
 
-/* The column, counted from the start of the line, at which most anchors of the run were put by hand: two lines at
- * least share it, one of them padded for it. 0 if there is none. */
+/* The column, counted from the start of the line, at which most anchors of the run were put by hand: two
+ * lines at least share it, one of them padded for it. 0 if there is none. */
 static uint32_t chosen_column(const ccn__layout *l, uint32_t i, uint32_t end) {
   enum { COLUMNS = 128 };
   uint32_t count[COLUMNS] = {0}, chosen = 0;
@@ -143,7 +147,8 @@ static void align_runs(ccn__layout *l) {
 
 /* ---- indentation ---- */
 
-/* An open bracket, or the file. "Item" is what is being read in it: a statement, or what stands between commas. */
+/* An open bracket, or the file. "Item" is what is being read in it: a statement, or what stands between
+ * commas. */
 typedef struct frame {
   uint32_t inside;      /* where lines start in it */
   uint32_t base;        /* where a line starts that closes it */
@@ -168,7 +173,8 @@ static uint32_t indent_before(indenter *in, const ccn__piece *p) {
   return f->item + (by < INDENT || by > MAX_COLUMN || f->item + by > MAX_COLUMN ? GOES_ON : by);
 }
 
-/* A comment on a line of its own stands as the code below it would, but never as far out as a closing bracket. */
+/* A comment on a line of its own stands as the code below it would, but never as far out as a closing
+ * bracket. */
 static uint32_t comment_indent(indenter *in, const ccn__line *line) {
   const ccn__piece *next = &in->l->pieces.at[line->first];
   if (line->first == in->l->pieces.n || ccn__piece_closes(next)) return top(in)->inside;
@@ -228,8 +234,8 @@ static bool behind_code(const ccn__line *line) {
   return line->comment != line->comment_end && (line->n || line->hangs);
 }
 
-/* Comments behind code that share a column, with no empty line between, stay together: in their column, or, if code
- * reaches into it, behind the longest line. */
+/* Comments behind code that share a column, with no empty line between, stay together: in their column, or,
+ * if code reaches into it, behind the longest line. */
 static void place_comments(ccn__layout *l) {
   for (uint32_t i = 0, end; i < l->lines.n; i = end) {
     const uint32_t column = l->lines.at[i].comment_column;

@@ -1,7 +1,7 @@
 /* format_impl.h: what the formatter's two files share: a text as lines of pieces.
  *
- * Columns count characters from the start of the line; a tab between pieces reaches to the next multiple of 8, one
- * inside of a string counts as one, so that a piece is as wide wherever it stands.
+ * Columns count characters from the start of the line; a tab between pieces reaches to the next multiple of
+ * 8, one inside of a string counts as one, so that a piece is as wide wherever it stands.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef CCN_PARSER_FORMAT_IMPL_H
 #define CCN_PARSER_FORMAT_IMPL_H
@@ -46,7 +46,8 @@ typedef struct ccn__layout {
 } ccn__layout;
 
 /* format_read.c: fills a layout from a text without errors: pieces, their gaps, lines, comments. */
-void ccn__layout_read(ccn__layout *l, ccn__names *names, ccn__diags *ds, uint32_t source, const ccn__ast *tree);
+void ccn__layout_read(ccn__layout *l, ccn__names *names, ccn__diags *ds, uint32_t source,
+                      const ccn__ast *tree);
 
 static inline bool ccn__piece_opens(const ccn__piece *p) {
   return p->kind == CCN__TOK_LPAREN || p->kind == CCN__TOK_LBRACKET || p->kind == CCN__TOK_LBRACE ||

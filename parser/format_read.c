@@ -5,11 +5,11 @@
 typedef struct reader {
   ccn__layout *l;
   const ccn__source *source;
-  uint8_t *mark;       /* flags by the offset of a piece */
-  uint32_t at, column; /* how far blanks, comments and pieces are read */
-  bool axes;           /* between < and > */
-  bool line_open;      /* the last line is still being read */
-  bool blank;          /* an empty line was read since the last line */
+  uint8_t *mark;          /* flags by the offset of a piece */
+  uint32_t at, column;    /* how far blanks, comments and pieces are read */
+  bool axes;              /* between < and > */
+  bool line_open;         /* the last line is still being read */
+  bool blank;             /* an empty line was read since the last line */
   CCN__VEC(uint8_t) open; /* kinds of the open brackets */
 } reader;
 
@@ -162,8 +162,8 @@ static uint32_t usual_gap(const ccn__piece *a, const ccn__piece *b) {
   return 1;
 }
 
-/* In brackets that go over several lines people make columns: more blanks than one are kept behind a comma or a
- * colon, and between [ and a number, as in a matrix. */
+/* In brackets that go over several lines people make columns: more blanks than one are kept behind a comma or
+ * a colon, and between [ and a number, as in a matrix. */
 static bool may_be_column(const ccn__piece *a, const ccn__piece *b) {
   if (ccn__piece_closes(b) || b->kind == CCN__TOK_COMMA || b->kind == CCN__TOK_COLON) return false;
   if (a->kind == CCN__TOK_COMMA) return true;
@@ -171,9 +171,7 @@ static bool may_be_column(const ccn__piece *a, const ccn__piece *b) {
   return a->kind == CCN__TOK_LBRACKET && (is_number(b) || b->flags & CCN__PIECE_UNARY);
 }
 
-static bool in_brackets(const reader *r) {
-  return r->open.n && r->open.at[r->open.n - 1] != CCN__TOK_LBRACE;
-}
+static bool in_brackets(const reader *r) { return r->open.n && r->open.at[r->open.n - 1] != CCN__TOK_LBRACE; }
 
 static void line_gaps(reader *r, const ccn__line *line) {
   ccn__piece *p = r->l->pieces.at + line->first;
@@ -192,7 +190,8 @@ static void line_gaps(reader *r, const ccn__line *line) {
   }
 }
 
-void ccn__layout_read(ccn__layout *l, ccn__names *names, ccn__diags *ds, uint32_t source, const ccn__ast *tree) {
+void ccn__layout_read(ccn__layout *l, ccn__names *names, ccn__diags *ds, uint32_t source,
+                      const ccn__ast *tree) {
   reader r = {.l = l, .source = ds->sources[source]};
   ccn__lexer lx;
   r.mark = CCN__NEWN(l->arena, uint8_t, (size_t)r.source->size + 1);

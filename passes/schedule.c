@@ -9,6 +9,7 @@ static bool statement(ccn__schedule_run *r, const ccn__ast *s);
 static bool fail(ccn__schedule_run *r, uint16_t code, ccn__span span, const char *label, const char *text,
                  const char *hint) {
   ccn__diag *d = ccn__error(r->rt->diags, code, span, label, "%s", text);
+  if (!hint && (code == 800 || code == 806)) hint = "the language reference lists what each statement of a schedule takes";
   if (hint) ccn__hint(r->rt->diags, d, "%s", hint);
   return false;
 }

@@ -80,6 +80,10 @@ def code(text):
     return f"`{cell(text)}`" if text else "-"
 
 
+# Where the column of the table does not tell what the nodes of a composed op do.
+OWED_BY_OP = {"DOT": "one owes sum, the other R"}
+
+
 def result(op, kind, dtypes, result_class):
     fixed = {"ARGMAX": "i64", "ONE_HOT": "`as`, or f32", "CAST": "the cast's", "RANK": "i32", "WHERE": "that of x, y"}
     if op in fixed:
@@ -102,7 +106,8 @@ def ops():
         written = WRITTEN.get(op) or f"{name}({params})"
         sig = "see the text" if sig == "=" else code(sig)
         of = "-" if kind == "MAKER" else CLASS[dtypes] if kind != "RANDOM" or op == "DROPOUT" else "-"
-        out.append(f"| {code(written)} | {of} | {result(op, kind, dtypes, result_class)} | {sig} | {OWED[prule] if kind != 'COLLECTIVE' else 'see Collectives'} | {cell(doc)} |")
+        owed = "see section 12" if kind == "COLLECTIVE" else OWED_BY_OP.get(op, OWED[prule])
+        out.append(f"| {code(written)} | {of} | {result(op, kind, dtypes, result_class)} | {sig} | {owed} | {cell(doc)} |")
     return out[1:]
 
 

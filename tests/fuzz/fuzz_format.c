@@ -1,5 +1,5 @@
-/* fuzz_format.c: libFuzzer target for the formatter: what it makes of a text without errors has the same tree and the
- * same characters but for blanks, and formatting that again changes nothing.
+/* fuzz_format.c: libFuzzer target for the formatter: what it makes of a text without errors has the same tree
+ * and the same characters but for blanks, and formatting that again changes nothing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
@@ -64,7 +64,8 @@ static void check(ccn__arena *a, const char *text, size_t size) {
   format(a, &names, once.out.n ? once.out.at : "", once.out.n, &twice);
   require(twice.good && same_text(&once.out, &twice.out) && same_text(&once.tree, &twice.tree));
   require(same_but_blanks(text, size, once.out.at, once.out.n));
-  for (size_t i = 0; i < once.out.n; i++) { /* no blanks at the ends of lines, no two empty lines, a newline at the end */
+  /* no blanks at the ends of lines, no two empty lines, a newline at the end */
+  for (size_t i = 0; i < once.out.n; i++) {
     const char c = once.out.at[i];
     require(i + 1 < once.out.n || c == '\n');
     if (c != '\n') continue;
