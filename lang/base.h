@@ -34,17 +34,17 @@
 
 typedef struct ccn__heap ccn__heap;
 
-typedef struct ccn__trap {
+typedef struct ccn__trap { /* volatile: it lives in the frame that setjmp returns to */
   jmp_buf jump;
-  struct ccn__trap *outer;
-  ccn_status status;
+  struct ccn__trap *volatile outer;
+  volatile ccn_status status;
 } ccn__trap;
 
 struct ccn__heap {
   ccn_alloc_fn alloc; /* the host's function (see ccn.h), never NULL */
   void *user;
   size_t live, peak, limit; /* bytes; limit 0 = none */
-  ccn__trap *trap;          /* innermost; a throw goes there */
+  ccn__trap *volatile trap; /* innermost; a throw goes there */
 };
 
 /* Zeroed memory, aligned to 64 bytes when n >= 256 and to 16 otherwise; throws CCN_OUT_OF_MEMORY. */

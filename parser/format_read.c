@@ -196,6 +196,8 @@ void ccn__layout_read(ccn__layout *l, ccn__names *names, ccn__diags *ds, uint32_
   ccn__lexer lx;
   r.mark = CCN__NEWN(l->arena, uint8_t, (size_t)r.source->size + 1);
   mark(&r, tree);
+  (void)CCN__PUSH(l->arena, &l->pieces); /* so that a line without pieces may point there */
+  l->pieces.n = 0;
   ccn__lexer_init(&lx, l->arena, names, ds, source);
   r.at = lx.at; /* behind a byte order mark, which is not kept */
   read_pieces(&r, &lx);
