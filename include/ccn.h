@@ -1,10 +1,23 @@
 /* ccn.h: the public interface of CCN, a language in which computation and communication are statements.
  *
  * This is the whole promise: what is not here is not API. It reads as C11 and as C++. The library never exits,
- * aborts, prints, installs signal handlers or keeps global mutable state. This is a first form (0.1): context, load
- * from memory, run, diagnostics, dump, explain; it will grow tensors and call objects.
+ * aborts, prints, installs signal handlers or keeps global mutable state.
  *
- * Threads: a context is used by one thread at a time; two contexts share nothing.
+ *   context ── ccn_run, ccn_check, ccn_dump: one text each, which leaves nothing behind
+ *      │
+ *      └────── its session: ccn_eval (entries of a shell), modules, tensors
+ *                 module ── ccn_module_function ──► function ── ccn_call_create ──► call ── run ──► results
+ *
+ * Rules that hold for all of it, where nothing else is said:
+ *  Threads: a context, with everything made from it, is used by one thread at a time; two contexts share nothing.
+ *    The release functions and ccn_interrupt may be called from any thread at any time.
+ *  Ownership: what an out-parameter gives is the host's and goes with its release function; it keeps the memory of
+ *    its context alive, also after ccn_context_free. Texts and structs passed in are copied.
+ *  NULL: release functions take it and do nothing. Everything else answers CCN_INVALID_ARGUMENT (or 0, or NULL).
+ *  Errors: every status function may answer CCN_INVALID_ARGUMENT, also when it is called from a callback of the
+ *    same context where that is not allowed, and CCN_OUT_OF_MEMORY. On failure out-parameters are NULL or 0 and
+ *    nothing is left of the call. CCN_ERROR comes with diagnostics.
+ *  Since: 0.1.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef CCN_H
 #define CCN_H
@@ -38,7 +51,8 @@ typedef enum ccn_status {
   CCN_OUT_OF_MEMORY,
   CCN_INTERRUPTED,
   CCN_UNSUPPORTED,
-  CCN_INTERNAL           /* a defect of CCN */
+  CCN_INTERNAL,          /* a defect of CCN */
+  CCN_INCOMPLETE         /* ccn_eval: the text ends too early; ask for another line */
 } ccn_status;
 
 typedef enum ccn_severity { CCN_SEVERITY_ERROR = 1, CCN_SEVERITY_WARNING = 2 } ccn_severity;
@@ -80,6 +94,11 @@ typedef struct ccn_options {
   ccn_write_fn watch_print; /* a line for each watched value; NULL: dropped */
   void *watch_user;
   int32_t check_nan;    /* 1: the first op whose result holds NaN where its operands have none is CCN0607 */
+  /* Asked first for the text of `import "path"` (not of "std/..."): 0 and a text, which `load_free` gets back, or
+   * an errno value, after which `read` is asked. `path` is as resolved, with ".ccn". NULL: only `read`. */
+  ccn_file_read_fn load;
+  ccn_file_free_fn load_free;
+  void *load_user;
 } ccn_options;
 
 typedef struct ccn_context ccn_context;
@@ -90,7 +109,9 @@ CCN_API void ccn_options_init(ccn_options *o, size_t size);
 /* Makes a context. `o` may be NULL (defaults); what it points to is copied, except the user pointers. On failure
  * *out_context is NULL and nothing is left. Errors: CCN_INVALID_ARGUMENT (ranks outside 0..64), CCN_OUT_OF_MEMORY. */
 CCN_API CCN_NODISCARD ccn_status ccn_context_create(const ccn_options *o, ccn_context **out_context);
-CCN_API void ccn_context_free(ccn_context *c); /* NULL is allowed; everything made from it dies with it */
+/* Ends the context for the host. Tensors, values, modules and calls that were not released yet can still be
+ * released and read; the memory goes with the last of them. Not to be called from a callback. */
+CCN_API void ccn_context_free(ccn_context *c);
 
 /* Runs the script `text` (size bytes; need not be NUL-terminated) as the main script: parse, check all of it, then
  * execute. `name` is shown in messages and is what `import` of relative paths and ccn_file_read_fn start from.
@@ -112,7 +133,219 @@ CCN_API CCN_NODISCARD ccn_status ccn_graph_read(ccn_context *c, const char *name
 /* Ends the running statement with CCN_INTERRUPTED as soon as it looks. From any thread or a signal handler. */
 CCN_API void ccn_interrupt(ccn_context *c);
 
-/* ---- diagnostics: of the last call on this context; valid until the next call ---- */
+/* ---- sessions and values --------------------------------------------------------------------------------
+ * Each context has one session. It lives until ccn_session_reset. */
+typedef struct ccn_value ccn_value;
+typedef struct ccn_tensor ccn_tensor;
+
+/* Evaluates one entry of a shell, one or more statements, in the session: names that entries before it have defined
+ * are there. First all of it is checked; if that finds errors nothing is executed. If a statement fails, the ones
+ * before it stay done, and the session goes on. `name` is shown in messages ("<line 3>") and is what `import` of
+ * relative paths starts from.
+ *
+ * A mesh may be declared as an entry's first statement, before the first tensor and the first call of a program;
+ * the same mesh may be declared again.
+ *
+ * If the last statement is an expression alone and has a value, *out_value becomes that value, else NULL.
+ * out_value may be NULL.
+ *
+ * CCN_INCOMPLETE: nothing is wrong but that the text ends inside brackets or behind an operator: call again with
+ * the text and another line. The diagnostics then say what is open, for a host that has no other line.
+ *
+ * Texts and syntax of all entries stay in memory until ccn_session_reset. */
+CCN_API CCN_NODISCARD ccn_status ccn_eval(ccn_context *c, const char *name, const char *text, size_t size,
+                                          ccn_value **out_value);
+
+/* Begins a new session: all names, modules and the mesh are forgotten. Tensors and values of the old session can
+ * still be read and must still be released; they cannot be passed to calls of the new one. */
+CCN_API CCN_NODISCARD ccn_status ccn_session_reset(ccn_context *c);
+
+typedef enum ccn_kind {
+  CCN_KIND_NONE = 0,
+  CCN_KIND_BOOL,
+  CCN_KIND_INT,
+  CCN_KIND_FLOAT,
+  CCN_KIND_STRING,
+  CCN_KIND_LIST,
+  CCN_KIND_TUPLE,
+  CCN_KIND_TENSOR,
+  CCN_KIND_BUNDLE, /* tensors held as one value: ccn_value_at gives them */
+  CCN_KIND_PROGRAM,
+  CCN_KIND_OTHER   /* a function, schedule, range, module or type: can be shown */
+} ccn_kind;
+
+CCN_API ccn_kind ccn_value_kind(const ccn_value *v); /* of NULL: CCN_KIND_NONE */
+/* The value as text, as print shows it. write may not be NULL. */
+CCN_API CCN_NODISCARD ccn_status ccn_value_write(ccn_value *v, ccn_write_fn write, void *user);
+/* A number or boolean, also out of a scalar tensor that is the same on all ranks. i64: booleans and whole numbers
+ * only. Errors: CCN_NOT_FOUND if the value is nothing of the kind. */
+CCN_API CCN_NODISCARD ccn_status ccn_value_i64(const ccn_value *v, int64_t *out_number);
+CCN_API CCN_NODISCARD ccn_status ccn_value_f64(const ccn_value *v, double *out_number);
+/* The bytes of a string, NUL-terminated, valid until the value is released; NULL if it is none. out_size may be
+ * NULL. */
+CCN_API const char *ccn_value_string(const ccn_value *v, size_t *out_size);
+/* Members of a list, tuple or bundle; 0 for everything else. */
+CCN_API size_t ccn_value_count(const ccn_value *v);
+/* Member i. Errors: CCN_NOT_FOUND. */
+CCN_API CCN_NODISCARD ccn_status ccn_value_at(ccn_value *v, size_t i, ccn_value **out_value);
+/* The tensor that the value is: the same one that the script sees, not a copy. Errors: CCN_NOT_FOUND. */
+CCN_API CCN_NODISCARD ccn_status ccn_value_tensor(ccn_value *v, ccn_tensor **out_tensor);
+CCN_API void ccn_value_release(ccn_value *v);
+
+/* ---- tensors --------------------------------------------------------------------------------------------
+ * A tensor has one dtype, a global shape, and a placement for each mesh axis. Each rank that holds something of it
+ * has a piece, a row-major array. Ranks that hold copies of one piece share its memory. */
+#define CCN_MAX_DIMS 8
+
+typedef enum ccn_dtype {
+  CCN_DTYPE_F64 = 0,
+  CCN_DTYPE_F32,
+  CCN_DTYPE_F16,
+  CCN_DTYPE_BF16,
+  CCN_DTYPE_I64,
+  CCN_DTYPE_I32,
+  CCN_DTYPE_I16,
+  CCN_DTYPE_I8,
+  CCN_DTYPE_U8,
+  CCN_DTYPE_BOOL /* one byte, 0 or 1 */
+} ccn_dtype;
+CCN_API size_t ccn_dtype_size(ccn_dtype t);      /* bytes; 0 if there is no such dtype */
+CCN_API const char *ccn_dtype_name(ccn_dtype t); /* "f32"; NULL if there is no such dtype; static */
+
+typedef struct ccn_tensor_desc {
+  size_t size; /* sizeof(ccn_tensor_desc) */
+  ccn_dtype dtype;
+  int32_t ndim;          /* 0 .. CCN_MAX_DIMS */
+  const int64_t *shape;  /* global extents; may be NULL if ndim is 0 */
+  const char *placement; /* as in the language: "sliced(0) over tp", "local"; NULL or "": replicated */
+} ccn_tensor_desc;
+
+/* A tensor of zeros in the session. Errors: CCN_ERROR if the placement is wrong. May be called from host
+ * functions, as may all functions of this section. */
+CCN_API CCN_NODISCARD ccn_status ccn_tensor_create(ccn_context *c, const ccn_tensor_desc *desc,
+                                                   ccn_tensor **out_tensor);
+/* A tensor with a copy of the array `data`: the whole value, row-major, of exactly `bytes` bytes. Of a sliced value
+ * every rank gets its piece; of one that is local, owed or at one coordinate, every rank that has it gets all. */
+CCN_API CCN_NODISCARD ccn_status ccn_tensor_copy_in(ccn_context *c, const ccn_tensor_desc *desc, const void *data,
+                                                    size_t bytes, ccn_tensor **out_tensor);
+/* A tensor in the host's own memory, without a copy. data[i] is the piece of world rank i, row-major, aligned to
+ * its dtype; `ndata` is the number of ranks, or 1 for a value that is replicated. Ranks that hold copies of one
+ * piece must be given the same pointer; those that hold nothing get NULL. An `update` of the tensor writes into this
+ * memory; with read_only 1 it is refused (CCN0226). The host must not write to it while a call runs.
+ * release(user), if it is not NULL, is called once, when the memory is not needed any more: at the latest when the
+ * context's memory goes, perhaps from within ccn_tensor_release; it may not use the context but for release
+ * functions. On failure it is not called. */
+CCN_API CCN_NODISCARD ccn_status ccn_tensor_borrow(ccn_context *c, const ccn_tensor_desc *desc,
+                                                   void *const *data, size_t ndata, int read_only,
+                                                   void (*release)(void *user), void *user,
+                                                   ccn_tensor **out_tensor);
+
+typedef struct ccn_tensor_info {
+  size_t size; /* set by the host to sizeof(ccn_tensor_info) */
+  ccn_dtype dtype;
+  int32_t ndim;
+  int64_t shape[CCN_MAX_DIMS];   /* global */
+  int64_t strides[CCN_MAX_DIMS]; /* of the whole value as ccn_tensor_read gives it, in elements */
+  uint32_t ranks;
+  int32_t borrowed, read_only;
+  const char *placement; /* "" if replicated; valid as long as the tensor */
+} ccn_tensor_info;
+CCN_API CCN_NODISCARD ccn_status ccn_tensor_info_get(const ccn_tensor *t, ccn_tensor_info *out_info);
+
+/* Copies the whole value, gathered where it is sliced, row-major, to out, which has exactly `bytes` bytes. Errors:
+ * CCN_UNSUPPORTED if ranks hold different values (local, owed, at one coordinate): read their pieces. */
+CCN_API CCN_NODISCARD ccn_status ccn_tensor_read(ccn_tensor *t, void *out, size_t bytes);
+/* Replaces the value by the array `data`, as ccn_tensor_copy_in reads it. Errors: CCN_UNSUPPORTED if it is borrowed
+ * read-only. */
+CCN_API CCN_NODISCARD ccn_status ccn_tensor_write(ccn_tensor *t, const void *data, size_t bytes);
+/* The same for the piece of one rank, and of those that hold a copy of it. */
+CCN_API CCN_NODISCARD ccn_status ccn_tensor_write_rank(ccn_tensor *t, uint32_t rank, const void *data,
+                                                       size_t bytes);
+
+/* What one rank holds: an array of `extent` that begins at `start` of the whole. */
+typedef struct ccn_piece {
+  size_t size; /* set by the host to sizeof(ccn_piece) */
+  const void *data; /* valid until the tensor is released or updated; NULL if `bytes` is 0 */
+  size_t bytes;
+  int32_t ndim;
+  int64_t start[CCN_MAX_DIMS], extent[CCN_MAX_DIMS], strides[CCN_MAX_DIMS]; /* in elements */
+} ccn_piece;
+/* Errors: CCN_NOT_FOUND if there is no such rank, or it holds nothing of the value. */
+CCN_API CCN_NODISCARD ccn_status ccn_tensor_piece(const ccn_tensor *t, uint32_t rank, ccn_piece *out_piece);
+
+/* Counts one more owner, for whom there must be one more release; returns t. From any thread that owns it. */
+CCN_API ccn_tensor *ccn_tensor_retain(ccn_tensor *t);
+CCN_API void ccn_tensor_release(ccn_tensor *t);
+
+/* ---- modules and calls ---------------------------------------------------------------------------------- */
+typedef struct ccn_module ccn_module;
+typedef struct ccn_function ccn_function;
+typedef struct ccn_call ccn_call;
+
+/* Parses, checks and executes the text as a module of the session: a scope of its own, which is not one of the
+ * session's names, but the same mesh and the same imported modules. If there is a mesh it must be the session's, as
+ * in ccn_eval. */
+CCN_API CCN_NODISCARD ccn_status ccn_module_load(ccn_context *c, const char *name, const char *text, size_t size,
+                                                 ccn_module **out_module);
+CCN_API void ccn_module_release(ccn_module *m); /* calls made of its functions keep what they need */
+
+/* A program or function of the module by its name: "adam"; one that is a member of an imported module: "optim.adam";
+ * a program with schedules: "adam@zero", or, for a generic schedule, with handles of the program's values:
+ * "adam@zero(gsum)", which is `adam with zero(adam.gsum)`. The same name gives the same function. *out_function
+ * belongs to the module. Errors: CCN_NOT_FOUND (with diagnostics), CCN_ERROR if the schedule is refused. */
+CCN_API CCN_NODISCARD ccn_status ccn_module_function(ccn_module *m, const char *name,
+                                                     const ccn_function **out_function);
+
+/* A parameter or result. For those of a `fn`, and for lists and tuples, the type is not known before the call. */
+typedef struct ccn_param {
+  size_t size;      /* set by the host to sizeof(ccn_param) */
+  const char *name; /* of a result: what the program calls it, or "" */
+  const char *type; /* as declared, "f32[N] local"; "" if it is not */
+  int32_t dtype;    /* a ccn_dtype, or -1 if the type is not known */
+  int32_t ndim;     /* or -1 if it is not known, or a bundle */
+  const char *dims[CCN_MAX_DIMS]; /* "N", "2 * N + 1", "16" */
+  const char *placement;          /* "sliced(0) over dp"; "" if replicated */
+  int32_t updated;  /* the program updates it: pass a tensor that nobody else passes */
+  int32_t optional; /* it has a default */
+} ccn_param;
+/* All texts live as long as the module. */
+CCN_API const char *ccn_function_name(const ccn_function *f);
+CCN_API size_t ccn_function_params(const ccn_function *f);
+CCN_API size_t ccn_function_results(const ccn_function *f); /* of a `fn`: 0, not known */
+CCN_API CCN_NODISCARD ccn_status ccn_function_param(const ccn_function *f, size_t i, ccn_param *out_param);
+CCN_API CCN_NODISCARD ccn_status ccn_function_result(const ccn_function *f, size_t i, ccn_param *out_param);
+CCN_API int ccn_function_param_find(const ccn_function *f, const char *name); /* its number, or -1 */
+
+/* A block of arguments for a function, to be used again and again. It keeps its module alive. */
+CCN_API CCN_NODISCARD ccn_status ccn_call_create(const ccn_function *f, ccn_call **out_call);
+CCN_API void ccn_call_release(ccn_call *call);
+/* Forgets arguments and results. */
+CCN_API CCN_NODISCARD ccn_status ccn_call_reset(ccn_call *call);
+
+/* Sets argument i (see ccn_function_param_find); it stays set for later runs. Tensors are not copied; the call
+ * holds them. ccn_call_set_tensors gives a list of them, for a bundle or a list. Errors: CCN_NOT_FOUND if there is
+ * no such parameter; CCN_ERROR if a tensor has another dtype or number of dims than the parameter;
+ * CCN_INVALID_ARGUMENT for a tensor of another context or of a session that was reset. */
+CCN_API CCN_NODISCARD ccn_status ccn_call_set_i64(ccn_call *call, size_t i, int64_t x);
+CCN_API CCN_NODISCARD ccn_status ccn_call_set_f64(ccn_call *call, size_t i, double x);
+CCN_API CCN_NODISCARD ccn_status ccn_call_set_bool(ccn_call *call, size_t i, int x);
+CCN_API CCN_NODISCARD ccn_status ccn_call_set_string(ccn_call *call, size_t i, const char *text, size_t size);
+CCN_API CCN_NODISCARD ccn_status ccn_call_set_tensor(ccn_call *call, size_t i, ccn_tensor *t);
+CCN_API CCN_NODISCARD ccn_status ccn_call_set_tensors(ccn_call *call, size_t i, ccn_tensor *const *t, size_t n);
+CCN_API CCN_NODISCARD ccn_status ccn_call_set_value(ccn_call *call, size_t i, ccn_value *v);
+
+/* Runs the function. Tensors that it updates have their new value afterwards; results are new tensors. Errors:
+ * CCN_ERROR: nothing was updated by the program that failed, and there are no results. */
+CCN_API CCN_NODISCARD ccn_status ccn_call_run(ccn_call *call);
+/* Results of the last run: 0 before it, after an error, and if the function returns nothing. */
+CCN_API size_t ccn_call_results(const ccn_call *call);
+/* Result i, as a tensor or as a value. Errors: CCN_NOT_FOUND if there is none, or if it is no tensor. */
+CCN_API CCN_NODISCARD ccn_status ccn_call_result(ccn_call *call, size_t i, ccn_tensor **out_tensor);
+CCN_API CCN_NODISCARD ccn_status ccn_call_result_value(ccn_call *call, size_t i, ccn_value **out_value);
+
+/* ---- diagnostics ------------------------------------------------------------------------------------------
+ * Of the last ccn_run, ccn_check, ccn_dump, ccn_graph_read, ccn_eval, ccn_module_load, ccn_module_function,
+ * ccn_call_run, or any call that answered CCN_ERROR. All texts are valid until the next of these. */
 typedef struct ccn_note {
   const char *text;
   const char *file; /* NULL if the note has no place */

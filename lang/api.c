@@ -1,14 +1,15 @@
 /* api.c: ccn.h over the driver: contexts, the boundary that catches what is thrown, diagnostics as public
  * structs.
  *
- * Every entry goes through `guarded`: floating-point control set and restored, a trap, and after it a runtime
- * that can be used again. When memory ended everything of the text is freed at once.
+ * Every entry goes through `ccn__guarded`: the context's lock, floating-point control set and restored, a trap,
+ * and after it a runtime that can be used again. When memory ended, everything of a text that was run is freed at
+ * once; a session keeps what it has.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "driver.h"
+#include "api.h"
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
@@ -85,6 +86,12 @@ static void copy_options(ccn_context *c) {
   if (!o->watch) o->nwatch = 0;
 }
 
+/* Everything but the heap goes by itself when this throws. */
+static void fill_context(ccn_context *c) {
+  copy_options(c);
+  c->once = ccn__state_new(c);
+}
+
 ccn_status ccn_context_create(const ccn_options *given, ccn_context **out_context) {
   ccn_options o;
   ccn__trap trap;
@@ -103,12 +110,9 @@ ccn_status ccn_context_create(const ccn_options *given, ccn_context **out_contex
   CCN__CATCH(&heap, trap) return trap.status;
   c->heap = heap;
   c->options = o;
+  atomic_init(&c->refs, 1);
   ccn__arena_init(&c->own, &c->heap);
-  ccn__arena_init(&c->arena, &c->heap);
-  ccn__arena_init(&c->told, &c->heap);
-  ccn__rt_init(&c->rt, &c->heap, &c->arena, &c->names, &c->diags, &c->options);
-  ccn__context_reset(c);
-  CCN__TRY(&c->heap, trap) { copy_options(c); }
+  CCN__TRY(&c->heap, trap) { fill_context(c); }
   CCN__CATCH(&c->heap, trap) {
     ccn_context_free(c);
     return trap.status;
@@ -118,46 +122,121 @@ ccn_status ccn_context_create(const ccn_options *given, ccn_context **out_contex
 }
 
 void ccn_context_free(ccn_context *c) {
-  if (!c) return;
-  ccn__context_reset(c);
-  ccn__arena_free(&c->own);
-  ccn__heap heap = c->heap; /* it cannot free what it stands in */
-  ccn__heap_free(&heap, c, sizeof *c);
+  if (!c || !ccn__lock(c)) return;
+  if (c->once) ccn__state_retire(c->once);
+  if (c->session) ccn__state_retire(c->session);
+  c->once = c->session = NULL;
+  ccn__unlock(c);
+  ccn__context_let(c);
 }
 
 /* ---- the boundary -------------------------------------------------------------------------------------- */
 
-typedef void (*work_fn)(ccn_context *c, const ccn__job *job);
+/* An empty state for ccn_run and its like. What the host still holds of the one before goes on living. */
+static void freshen(ccn_context *c) {
+  ccn__state *s = c->once, *next = s;
+  if (s->nholds) next = ccn__state_new(c);
+  c->once = next;
+  if (next != s) ccn__state_retire(s);
+  else ccn__state_reset(s, c);
+}
 
-static ccn_status guarded(ccn_context *c, work_fn work, const ccn__job *job) {
-  ccn__trap trap;
-  fp_state fp;
-  if (!c || !job->name || (!job->text && job->size) || job->size >= UINT32_MAX) return CCN_INVALID_ARGUMENT;
-  ccn__context_reset(c);
-  fp_enter(&fp);
-  CCN__TRY(&c->heap, trap) { work(c, job); }
-  CCN__CATCH(&c->heap, trap) {}
-  fp_leave(&fp);
+static void begin(ccn_context *c, ccn__state **which, unsigned flags) {
+  if (flags & CCN__FRESH) freshen(c);
+  if (!*which) *which = ccn__state_new(c);
+  c->running = *which;
+  if (!(flags & CCN__RUNS)) return;
+  ccn__state_begin(*which);
+  c->last = *which;
+}
+
+/* The runtime can be used again; what was half made is forgotten. */
+static void end(ccn_context *c, ccn__state **which, unsigned flags, ccn_status status) {
+  c->running = NULL;
   c->heap.trap = NULL;
-  ccn__rt_unwind(&c->rt);
-  if (trap.status == CCN_OUT_OF_MEMORY) ccn__context_reset(c);
-  if (trap.status == CCN_OK && c->diags.errors) return CCN_ERROR;
+  if (!*which) return;
+  ccn__rt_unwind(&(*which)->rt);
+  if (status != CCN_OUT_OF_MEMORY) return;
+  if (flags & CCN__FRESH) ccn__state_reset(*which, c);
+  else ccn__collect(&(*which)->rt);
+}
+
+void ccn__report_begin(ccn__state *s) {
+  if (s->context->callbacks) return;
+  ccn__state_begin(s);
+  s->context->last = s;
+}
+
+/* In a host function, while a script runs: what that holds stays as it is. */
+static ccn_status nested(ccn_context *c, ccn__state **which, ccn__work *work, void *user) {
+  ccn__state *s = which == &c->session ? c->running : *which;
+  ccn__rt *rt = &s->rt;
+  const ccn__diags diags = s->diags;
+  const uint32_t temps = rt->temps.n, roots = rt->roots.n, depth = rt->depth;
+  ccn__frame *frames = rt->frames;
+  ccn__trap trap;
+  CCN__TRY(&c->heap, trap) { work(s, user); }
+  CCN__CATCH(&c->heap, trap) {
+    rt->roots.n = roots;
+    rt->depth = depth;
+    rt->frames = frames;
+    if (s->diags.errors != diags.errors) { /* the script goes on, or its own error is the one to show */
+      s->diags = (ccn__diags){.arena = diags.arena, .sources = s->diags.sources, .nsources = s->diags.nsources,
+                              .first = diags.first, .last = diags.last, .count = diags.count,
+                              .errors = diags.errors, .warnings = diags.warnings, .limit = diags.limit};
+      if (s->diags.last) s->diags.last->next = NULL;
+    }
+  }
+  rt->temps.n = temps;
   return trap.status;
 }
 
+ccn_status ccn__guarded(ccn_context *c, ccn__state **which, unsigned flags, ccn__work *work, void *user) {
+  ccn__trap trap;
+  fp_state fp;
+  if (!c) return CCN_INVALID_ARGUMENT;
+  if (!ccn__lock(c)) {
+    if (!(flags & CCN__NESTS) || !c->callbacks) return CCN_INVALID_ARGUMENT;
+    return nested(c, which, work, user);
+  }
+  if (flags & CCN__RUNS) c->interrupt = 0;
+  fp_enter(&fp);
+  CCN__TRY(&c->heap, trap) {
+    begin(c, which, flags);
+    work(*which, user);
+  }
+  CCN__CATCH(&c->heap, trap) {}
+  fp_leave(&fp);
+  end(c, which, flags, trap.status);
+  ccn_status status = trap.status;
+  if (status == CCN_OK && (flags & CCN__RUNS) && (*which)->diags.errors) status = CCN_ERROR;
+  if (status == CCN_ERROR) c->last = *which;
+  ccn__unlock(c);
+  return status;
+}
+
+static void drive(ccn__state *s, void *user) { ccn__drive(s, user); }
+static void drive_graph(ccn__state *s, void *user) { ccn__drive_graph(s, user); }
+
+static ccn_status guarded(ccn_context *c, ccn__work *work, ccn__job *job) {
+  if (!c || !job->name || (!job->text && job->size) || job->size >= UINT32_MAX) return CCN_INVALID_ARGUMENT;
+  return ccn__guarded(c, &c->once, CCN__RUNS | CCN__FRESH, work, job);
+}
+
 ccn_status ccn_run(ccn_context *c, const char *name, const char *text, size_t size) {
-  return guarded(c, ccn__drive,
+  return guarded(c, drive,
                  &(ccn__job){.name = name, .text = text, .size = size, .last = CCN__STAGE_RUN});
 }
 
 ccn_status ccn_check(ccn_context *c, const char *name, const char *text, size_t size) {
-  return guarded(c, ccn__drive,
+  return guarded(c, drive,
                  &(ccn__job){.name = name, .text = text, .size = size, .last = CCN__STAGE_CHECK});
 }
 
-static void report_stage(ccn_context *c, const ccn__job *job) {
-  ccn__diag *d = ccn__error(&c->diags, 501, (ccn__span){0}, "", "there is no stage `%.60s`", job->name);
-  ccn__hint(&c->diags, d, "the stages are ast, graph and scheduled");
+static void report_stage(ccn__state *s, void *user) {
+  const ccn__job *job = user;
+  ccn__diag *d = ccn__error(&s->diags, 501, (ccn__span){0}, "", "there is no stage `%.60s`", job->name);
+  ccn__hint(&s->diags, d, "the stages are ast, graph and scheduled");
 }
 
 ccn_status ccn_dump(ccn_context *c, const char *name, const char *text, size_t size, const char *stage,
@@ -176,48 +255,48 @@ ccn_status ccn_dump(ccn_context *c, const char *name, const char *text, size_t s
     ccn_status status = guarded(c, report_stage, &(ccn__job){.name = stage});
     return status == CCN_ERROR ? CCN_INVALID_ARGUMENT : status;
   }
-  return guarded(c, ccn__drive, &job);
+  return guarded(c, drive, &job);
 }
 
 ccn_status ccn_graph_read(ccn_context *c, const char *name, const char *text, size_t size, ccn_write_fn write,
                           void *user) {
-  return guarded(c, ccn__drive_graph,
+  return guarded(c, drive_graph,
                  &(ccn__job){.name = name, .text = text, .size = size, .write = write, .user = user});
 }
 
 void ccn_interrupt(ccn_context *c) {
-  if (c) c->rt.interrupted = 1;
+  if (c) c->interrupt = 1;
 }
 
 /* ---- diagnostics --------------------------------------------------------------------------------------- */
 
-static ccn_note public_note(ccn_context *c, const ccn__label *l) {
+static ccn_note public_note(ccn__state *s, const ccn__label *l) {
   ccn_note n = {.text = l->text ? l->text : ""};
-  if (!l->span.source || l->span.source >= c->diags.nsources) return n;
-  ccn__source *s = c->diags.sources[l->span.source];
-  n.file = s->name;
-  ccn__source_locate(&c->arena, s, l->span.start, &n.line, &n.column);
-  ccn__source_locate(&c->arena, s, l->span.end, &n.end_line, &n.end_column);
+  if (!l->span.source || l->span.source >= s->diags.nsources) return n;
+  ccn__source *source = s->diags.sources[l->span.source];
+  n.file = source->name;
+  ccn__source_locate(&s->arena, source, l->span.start, &n.line, &n.column);
+  ccn__source_locate(&s->arena, source, l->span.end, &n.end_line, &n.end_column);
   return n;
 }
 
-size_t ccn_diagnostic_count(const ccn_context *c) { return c ? c->diags.count : 0; }
+size_t ccn_diagnostic_count(const ccn_context *c) { return c && c->last ? c->last->diags.count : 0; }
 
-static const ccn__diag *diagnostic(const ccn_context *c, size_t i) {
-  const ccn__diag *d = c->diags.first;
+static const ccn__diag *diagnostic(const ccn__state *s, size_t i) {
+  const ccn__diag *d = s->diags.first;
   while (d && i-- > 0) d = d->next;
   return d;
 }
 
-static void fill_diagnostic(ccn_context *c, size_t i, ccn_diagnostic *out) {
-  const ccn__diag *d = diagnostic(c, i);
+static void fill_diagnostic(ccn__state *s, size_t i, ccn_diagnostic *out) {
+  const ccn__diag *d = diagnostic(s, i);
   const ccn__error_info *info = ccn__error_find(d->code);
-  ccn_note *notes = CCN__NEWN(&c->told, ccn_note, d->nnotes);
-  for (uint32_t k = 0; k < d->nnotes; k++) notes[k] = public_note(c, &d->notes[k]);
+  ccn_note *notes = CCN__NEWN(&s->told, ccn_note, d->nnotes);
+  for (uint32_t k = 0; k < d->nnotes; k++) notes[k] = public_note(s, &d->notes[k]);
   out->severity = d->severity;
-  out->code = ccn__arena_printf(&c->told, "CCN%04u", d->code);
+  out->code = ccn__arena_printf(&s->told, "CCN%04u", d->code);
   out->message = d->message;
-  out->primary = public_note(c, &d->primary);
+  out->primary = public_note(s, &d->primary);
   out->notes = notes;
   out->nnotes = d->nnotes;
   out->hint = d->hint ? d->hint : info ? info->hint : "";
@@ -227,8 +306,8 @@ ccn_status ccn_diagnostic_get(ccn_context *c, size_t i, ccn_diagnostic *out) {
   ccn_diagnostic full = {0};
   ccn__trap trap;
   if (!c || !out || out->size < offsetof(ccn_diagnostic, severity)) return CCN_INVALID_ARGUMENT;
-  if (i >= c->diags.count) return CCN_NOT_FOUND;
-  CCN__TRY(&c->heap, trap) { fill_diagnostic(c, i, &full); }
+  if (i >= ccn_diagnostic_count(c)) return CCN_NOT_FOUND;
+  CCN__TRY(&c->heap, trap) { fill_diagnostic(c->last, i, &full); }
   CCN__CATCH(&c->heap, trap) return trap.status;
   full.size = out->size;
   memcpy(out, &full, out->size < sizeof full ? out->size : sizeof full);
@@ -241,25 +320,25 @@ typedef struct rendering {
   void *user;
 } rendering;
 
-static void write_one(ccn_context *c, const ccn__diag *d, const rendering *r) {
+static void write_one(ccn__state *s, const ccn__diag *d, const rendering *r) {
   ccn__text t;
-  ccn__text_init(&t, &c->rt.scratch);
-  if (r->json) ccn__diag_render_json(&c->diags, d, &t);
-  else ccn__diag_render(&c->diags, d, r->colour, &t);
+  ccn__text_init(&t, &s->rt.scratch);
+  if (r->json) ccn__diag_render_json(&s->diags, d, &t);
+  else ccn__diag_render(&s->diags, d, r->colour, &t);
   if (r->json) ccn__text_putc(&t, '\n');
   if (t.n) r->write(t.at, t.n, r->user);
 }
 
-static void write_trapped(ccn_context *c, const ccn__diag *d, const rendering *r) {
+static void write_trapped(ccn__state *s, const ccn__diag *d, const rendering *r) {
   ccn__trap trap;
-  CCN__TRY(&c->heap, trap) { write_one(c, d, r); }
-  CCN__CATCH(&c->heap, trap) {} /* no memory: this one is left out */
-  ccn__arena_free(&c->rt.scratch);
+  CCN__TRY(s->rt.heap, trap) { write_one(s, d, r); }
+  CCN__CATCH(s->rt.heap, trap) {} /* no memory: this one is left out */
+  ccn__arena_free(&s->rt.scratch);
 }
 
 static void write_diagnostics(ccn_context *c, const rendering *r) {
-  if (!c || !r->write) return;
-  for (const ccn__diag *d = c->diags.first; d; d = d->next) write_trapped(c, d, r);
+  if (!c || !c->last || !r->write) return;
+  for (const ccn__diag *d = c->last->diags.first; d; d = d->next) write_trapped(c->last, d, r);
 }
 
 void ccn_diagnostics_write(ccn_context *c, int colour, ccn_write_fn write, void *user) {
@@ -326,6 +405,7 @@ const char *ccn_status_name(ccn_status s) {
   case CCN_INTERRUPTED: return "interrupted";
   case CCN_UNSUPPORTED: return "unsupported";
   case CCN_INTERNAL: return "internal";
+  case CCN_INCOMPLETE: return "incomplete";
   }
   return "unknown";
 }

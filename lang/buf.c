@@ -1,6 +1,7 @@
 /* buf.c: the bytes of tensors: counted buffers, and pools that drop all of theirs at once.
  *
- * Header and data are one allocation, so that a buffer exists or does not.
+ * Header and data are one allocation, so that a buffer exists or does not. Buffers in the host's memory are a
+ * header alone.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "runtime.h"
 
@@ -35,10 +36,36 @@ ccn__buf *ccn__buf_new(ccn__pool *p, size_t bytes) {
   return b;
 }
 
+ccn__buf *ccn__buf_outside(ccn__pool *p, void *data, size_t bytes, ccn__outside *o) {
+  ccn__buf *b = ccn__heap_alloc(p->heap, sizeof *b);
+  b->refs = 1;
+  b->bytes = bytes;
+  b->data = data;
+  b->outside = o;
+  o->bufs++;
+  link_in(p, b);
+  return b;
+}
+
+ccn__buf *ccn__buf_share(ccn__buf *b) {
+  if (!b->outside) return ccn__buf_ref(b);
+  ccn__buf *own = ccn__buf_new(b->pool, b->bytes);
+  if (b->bytes) memcpy(own->data, b->data, b->bytes);
+  return own;
+}
+
+static void free_buf(ccn__heap *h, ccn__buf *b) {
+  ccn__outside *o = b->outside;
+  ccn__heap_free(h, b, o ? sizeof *b : block_size(b->bytes));
+  if (!o || --o->bufs) return;
+  if (o->release) o->release(o->user);
+  ccn__heap_free(h, o, sizeof *o);
+}
+
 void ccn__buf_unref(ccn__buf *b) {
   if (!b || --b->refs) return;
   link_out(b);
-  ccn__heap_free(b->pool->heap, b, block_size(b->bytes));
+  free_buf(b->pool->heap, b);
 }
 
 void ccn__buf_move(ccn__buf *b, ccn__pool *to) {
@@ -50,7 +77,7 @@ void ccn__buf_move(ccn__buf *b, ccn__pool *to) {
 void ccn__pool_clear(ccn__pool *p) {
   for (ccn__buf *b = p->first, *next; b; b = next) {
     next = b->next;
-    ccn__heap_free(p->heap, b, block_size(b->bytes));
+    free_buf(p->heap, b);
   }
   p->first = NULL;
 }

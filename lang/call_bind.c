@@ -287,6 +287,32 @@ static void check_overlap(ccn__invoke *v) {
   }
 }
 
+/* ---- CCN0226 ---- */
+
+static bool read_only(const ccn__tensor *t) {
+  for (uint32_t r = 0; t && r < t->world; r++)
+    if (t->buf[r] && t->buf[r]->outside && t->buf[r]->outside->read_only) return true;
+  return false;
+}
+
+static void check_writable(ccn__invoke *v) {
+  for (uint32_t i = 0; i < v->nactual; i++) {
+    const ccn__actual *a = &v->actual[i];
+    if (v->g->params.at[i].update == CCN__NO_ID) continue;
+    bool refused = read_only(a->given);
+    for (uint32_t k = 0; a->list && k < a->list->n; k++)
+      if (a->list->at[k].kind == CCN__V_TENSOR) refused = refused || read_only(a->list->at[k].tensor);
+    if (!refused) continue;
+    ccn__diag *d = ccn__error(v->rt->diags, 226, a->span.source ? a->span : v->call, "read-only",
+                              "the tensor for `%s`, which `%s` updates, stands in memory that the host lent for "
+                              "reading only",
+                              a->name, v->name);
+    ccn__note(v->rt->diags, d, v->g->nodes.at[v->g->params.at[i].update].span, "the update of `%s`", a->name);
+    ccn__hint(v->rt->diags, d, "pass a copy: `copy(%s)`", a->name);
+    ccn__rt_raise(v->rt, d);
+  }
+}
+
 /* ---- constraints ---- */
 
 static bool same_members(const ccn__members *x, const ccn__members *y) {
@@ -371,6 +397,7 @@ void ccn__invoke_bind(ccn__invoke *v) {
     else bind_symbols(v, &v->actual[i], want);
   }
   check_overlap(v);
+  check_writable(v);
   for (uint32_t i = 0; i < v->nactual; i++) {
     const ccn__type *want = g->nodes.at[g->params.at[i].node].type;
     if (!want->bundle) check_extents(v, &v->actual[i], want);

@@ -8,7 +8,8 @@
  *                       specialise (lower.c, infer.c) ──► graph ──► interpreter (interp.c) ──► tensors
  *
  * Each stage is one call in ccn__drive and runs only if the stages before it reported nothing. Imported
- * modules go the same way, from their import statement (modules.c).
+ * modules go the same way, from their import statement (modules.c). Entries of a session (ccn__drive_entry) go
+ * the same way too, but begin with what the session knows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "driver.h"
 
@@ -17,14 +18,14 @@
 
 /* ---- stages -------------------------------------------------------------------------------------------- */
 
-static const ccn__ast *parse(ccn_context *c, const ccn__job *job) {
-  uint32_t source = ccn__source_add(&c->rt, job->name, job->text, job->size);
-  return ccn__parse(&c->arena, &c->names, &c->diags, source, NULL);
+static const ccn__ast *parse(ccn__state *s, const char *name, const char *text, size_t size, bool *incomplete) {
+  uint32_t source = ccn__source_add(&s->rt, name, text, size);
+  return ccn__parse(&s->arena, &s->names, &s->diags, source, incomplete);
 }
 
-static void dump_ast(ccn_context *c, const ccn__job *job, const ccn__ast *ast) {
+static void dump_ast(ccn__state *s, const ccn__job *job, const ccn__ast *ast) {
   ccn__text t;
-  ccn__text_init(&t, &c->arena);
+  ccn__text_init(&t, &s->arena);
   ccn__ast_print(ast, &t);
   if (t.n && job->write) job->write(t.at, t.n, job->user);
 }
@@ -41,60 +42,155 @@ static ccn__env *main_names(ccn__rt *rt) {
   return env;
 }
 
-static void check_names(ccn_context *c, const ccn__ast *ast, ccn__program_list *programs) {
-  ccn__env *env = main_names(&c->rt);
-  *ccn__env_find(env, ccn__internz(&c->names, "args")) = CCN__NONE_VAL; /* known when the script runs */
-  ccn__names_check(&c->rt, ast, true, env, programs);
+static void check_names(ccn__state *s, const ccn__ast *ast, ccn__program_list *programs) {
+  ccn__env *env = main_names(&s->rt);
+  *ccn__env_find(env, ccn__internz(&s->names, "args")) = CCN__NONE_VAL; /* known when the script runs */
+  ccn__names_check(&s->rt, ast, true, env, programs);
 }
 
 /* Also after errors of the names: programs are checked each on its own. */
-static void check_programs(ccn_context *c, const ccn__job *job, const ccn__ast *ast,
+static void check_programs(ccn__state *s, const ccn__job *job, const ccn__ast *ast,
                            const ccn__program_list *programs) {
   for (uint32_t i = 0; i < programs->n; i++) {
     ccn__program *p = programs->at[i];
-    ccn__rt_poll(&c->rt);
-    if (p->base && c->diags.errors) continue; /* schedules build on programs and names that are right */
-    ccn__graph *g = p->base ? ccn__program_check_schedules(&c->rt, p) : ccn__program_check(&c->rt, p);
+    ccn__rt_poll(&s->rt);
+    if (p->base && s->diags.errors) continue; /* schedules build on programs and names that are right */
+    ccn__graph *g = p->base ? ccn__program_check_schedules(&s->rt, p) : ccn__program_check(&s->rt, p);
     bool dump = p->base ? job->dump_scheduled : job->dump_graph;
-    if (!g || !dump || c->diags.errors || p->ast->span.source != ast->span.source) continue;
+    if (!g || !dump || s->diags.errors || p->ast->span.source != ast->span.source) continue;
     ccn__text t;
-    ccn__text_init(&t, &c->arena);
+    ccn__text_init(&t, &s->arena);
     ccn__graph_print(g, &t);
     if (t.n && job->write) job->write(t.at, t.n, job->user);
   }
 }
 
-static void run(ccn_context *c, const ccn__ast *ast) {
-  ccn__rt_unwind(&c->rt);
-  c->rt.mesh = (ccn__mesh){0};
-  c->rt.mesh_span = (ccn__span){0};
-  c->rt.world = 1;
-  c->rt.globals = main_names(&c->rt);
-  ccn__script_run(&c->rt, c->rt.globals, ast);
+static void run(ccn__state *s, const ccn__ast *ast) {
+  ccn__rt_unwind(&s->rt);
+  s->rt.mesh = (ccn__mesh){0};
+  s->rt.mesh_span = (ccn__span){0};
+  s->rt.world = 1;
+  s->rt.globals = main_names(&s->rt);
+  ccn__script_run(&s->rt, s->rt.globals, ast);
 }
 
-void ccn__drive(ccn_context *c, const ccn__job *job) {
+void ccn__drive(ccn__state *s, const ccn__job *job) {
   ccn__program_list programs = {0};
-  const ccn__ast *ast = parse(c, job);
-  if (c->diags.errors) return;
-  if (job->dump_ast) dump_ast(c, job, ast);
+  const ccn__ast *ast = parse(s, job->name, job->text, job->size, NULL);
+  if (s->diags.errors) return;
+  if (job->dump_ast) dump_ast(s, job, ast);
   if (job->last == CCN__STAGE_PARSE) return;
-  check_names(c, ast, &programs);
-  check_programs(c, job, ast, &programs);
-  if (c->diags.errors || job->last == CCN__STAGE_CHECK) return;
-  run(c, ast);
+  check_names(s, ast, &programs);
+  check_programs(s, job, ast, &programs);
+  if (s->diags.errors || job->last == CCN__STAGE_CHECK) return;
+  run(s, ast);
 }
 
-void ccn__drive_graph(ccn_context *c, const ccn__job *job) {
+void ccn__drive_graph(ccn__state *s, const ccn__job *job) {
   ccn__graph_list graphs = {0};
-  uint32_t source = ccn__source_add(&c->rt, job->name, job->text, job->size);
-  if (!ccn__graph_parse(&c->arena, &c->names, &c->diags, source, &graphs)) return;
+  uint32_t source = ccn__source_add(&s->rt, job->name, job->text, job->size);
+  if (!ccn__graph_parse(&s->arena, &s->names, &s->diags, source, &graphs)) return;
   for (uint32_t i = 0; i < graphs.n; i++) {
     ccn__text t;
-    ccn__text_init(&t, &c->arena);
+    ccn__text_init(&t, &s->arena);
     ccn__graph_print(graphs.at[i], &t);
     if (t.n && job->write) job->write(t.at, t.n, job->user);
   }
+}
+
+/* ---- sessions ------------------------------------------------------------------------------------------ */
+
+ccn__env *ccn__session_env(ccn__state *s) {
+  if (!s->assigned) {
+    s->assigned = ccn__env_new(&s->rt, NULL);
+    s->assigned->obj.pinned = true;
+  }
+  if (!s->rt.globals) s->rt.globals = main_names(&s->rt);
+  return s->rt.globals;
+}
+
+ccn__module *ccn__main_module(ccn__rt *rt, const char *name) {
+  ccn__module *m = ccn__obj_new(rt, CCN__V_MODULE, sizeof *m);
+  m->path = ccn__arena_strndup(rt->arena, name, strlen(name));
+  m->env = main_names(rt);
+  return m;
+}
+
+/* What the check may know: the values of what cannot change by itself. */
+static ccn__env *known_names(ccn__rt *rt, const ccn__env *from) {
+  ccn__env *to = ccn__env_new(rt, NULL);
+  for (uint32_t i = 0; i < from->n; i++) {
+    ccn__val v = from->at[i].value;
+    switch (v.kind) {
+    case CCN__V_LIST:
+    case CCN__V_TUPLE:
+    case CCN__V_TENSOR: v = CCN__NONE_VAL; break;
+    default: break;
+    }
+    ccn__env_set(rt, to, from->at[i].name, v);
+  }
+  return to;
+}
+
+/* Tensors know their ranks, and lowered programs their mesh: a mesh comes before them. */
+static bool mesh_comes_late(ccn__rt *rt) {
+  ccn__collect(rt);
+  for (const ccn__obj *o = rt->objects; o; o = o->next) {
+    if (o->kind == CCN__V_TENSOR) return true;
+    const ccn__program *p = o->kind == CCN__V_PROGRAM ? (const ccn__program *)o : NULL;
+    if (p && (p->specs || p->choices)) return true;
+  }
+  return false;
+}
+
+static bool check_entry(ccn__state *s, ccn__entry *e, const ccn__ast *ast) {
+  ccn__rt *rt = &s->rt;
+  ccn__program_list programs = {0};
+  const ccn__ast *first = ast->list.n ? ast->list.at[0] : NULL;
+  if (first && first->kind == CCN__AST_MESH && !rt->mesh_span.source && mesh_comes_late(rt)) {
+    ccn__diag *d = ccn__error(rt->diags, 300, first->span, "too late",
+                              "a mesh is declared before the first tensor and the first call of a program");
+    ccn__hint(rt->diags, d, "begin a new session with it");
+    return false;
+  }
+  ccn__names_check_entry(rt, ast, known_names(rt, e->env), e->assigned, &programs);
+  check_programs(s, &(ccn__job){0}, ast, &programs);
+  return s->diags.errors == 0;
+}
+
+/* What the check changes is put back: the mesh is declared when the statement runs. */
+static bool check_entry_apart(ccn__state *s, ccn__entry *e, const ccn__ast *ast) {
+  ccn__rt *rt = &s->rt;
+  const ccn__mesh mesh = rt->mesh;
+  const ccn__span span = rt->mesh_span;
+  const uint32_t world = rt->world;
+  volatile bool good = false;
+  ccn__trap trap;
+  CCN__TRY(rt->heap, trap) { good = check_entry(s, e, ast); }
+  CCN__CATCH(rt->heap, trap) {}
+  rt->mesh = mesh;
+  rt->mesh_span = span;
+  rt->world = world;
+  if (trap.status != CCN_OK) ccn__throw(rt->heap, trap.status);
+  return good;
+}
+
+static void entry_body(ccn__state *s, ccn__entry *e) {
+  const ccn__ast *ast = parse(s, e->name, e->text, e->size, &e->incomplete);
+  if (s->diags.errors || !check_entry_apart(s, e, ast)) return;
+  e->value = ccn__script_value(&s->rt, e->env, ast);
+}
+
+void ccn__drive_entry(ccn__state *s, ccn__entry *e) {
+  struct ccn__module_list *const modules = ccn__modules_mark(&s->rt);
+  ccn__trap trap;
+  ccn__roots_push(&s->rt, e->env);
+  ccn__roots_push(&s->rt, e->assigned);
+  CCN__TRY(&s->context->heap, trap) { entry_body(s, e); }
+  CCN__CATCH(&s->context->heap, trap) {}
+  if (trap.status != CCN_OK || s->diags.errors) ccn__modules_back(&s->rt, modules);
+  if (trap.status != CCN_OK) ccn__throw(&s->context->heap, trap.status);
+  s->rt.roots.n -= 2;
 }
 
 /* ---- the state between texts --------------------------------------------------------------------------- */
@@ -119,12 +215,22 @@ uint32_t ccn__source_add(ccn__rt *rt, const char *name, const char *text, size_t
   return n;
 }
 
-void ccn__context_reset(ccn_context *c) {
-  ccn__rt_free(&c->rt);
-  ccn__arena_free(&c->told);
-  ccn__arena_free(&c->arena);
-  ccn__names_init(&c->names, &c->arena);
-  c->diags = (ccn__diags){.arena = &c->told};
-  ccn__rt_init(&c->rt, &c->heap, &c->arena, &c->names, &c->diags, &c->options);
-  c->rt.schedule = ccn__schedule_apply;
+void ccn__state_reset(ccn__state *s, ccn_context *c) {
+  ccn__rt_free(&s->rt);
+  ccn__arena_free(&s->told);
+  ccn__arena_free(&s->arena);
+  ccn__names_init(&s->names, &s->arena);
+  s->diags = (ccn__diags){.arena = &s->told};
+  ccn__rt_init(&s->rt, &c->heap, &s->arena, &s->names, &s->diags, &c->options);
+  s->rt.schedule = ccn__schedule_apply;
+  s->rt.interrupt = &c->interrupt;
+  s->assigned = NULL;
+  s->places = NULL;
+}
+
+void ccn__state_begin(ccn__state *s) {
+  ccn__source **sources = s->diags.sources;
+  uint32_t n = s->diags.nsources;
+  ccn__arena_free(&s->told);
+  s->diags = (ccn__diags){.arena = &s->told, .sources = sources, .nsources = n};
 }

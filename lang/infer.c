@@ -283,6 +283,8 @@ static bool dtypes(const ccn__infer_in *q, ccn__type *out, ccn__type_error *err)
     ccn__dtype t = (ccn__dtype)q->in[first]->dtype;
     if (!fits_class((ccn__op_dtypes)info->dtypes, t))
       FAIL(q->op == CCN__OP_DIV && ccn__dtype_is_int(t) ? 103 : 104, -1, first, -1, NULL);
+    if (info->kernel != CCN__K_COUNT && !ccn__kernel_exists((ccn__kernel_id)info->kernel, ccn__dtype_is_float(t) ? ccn__dtype_acc(t) : t))
+      FAIL(104, -1, first, -1, t == CCN__F64 ? "it is not there for f64 yet; cast to f32" : NULL);
   }
   bool own = info->result == CCN__RES_OWN && q->op != CCN__OP_WHERE;
   out->dtype = own                             ? (q->want ? q->want->dtype : 0)
@@ -434,6 +436,8 @@ static bool axis_sliced(const ccn__infer_in *q, const labels *l, uint32_t a, ccn
     if (whole(q, i, a) && dim_with_label(l, q->in[i], i, id) >= 0) FAIL(205, a, i, first, NULL);
   *out = q->in[first]->place[a];
   if (l->at[id].reduced) {
+    if (q->op == CCN__OP_TAKE && q->in[0]->dtype == CCN__BOOL)
+      FAIL(104, a, first, -1, "rows of a cut table are owed as a sum, which bool has not; cast first");
     *out = (ccn__place){.kind = CCN__PARTIAL, .op = l->at[id].redop};
     return true;
   }

@@ -378,29 +378,53 @@ static ccn__buf *keep_buf(ccn__run *r, ccn__buf *b) {
   return ccn__buf_ref(b);
 }
 
+/* What leaves the run, or is stored, may not stand in memory of the host that this or a later store writes. */
+static void own_pieces(ccn__run *r, ccn__value *v) {
+  for (uint32_t k = 0; k < r->world; k++) {
+    ccn__buf *b = v->piece[k].buf;
+    if (!b || !b->outside) continue;
+    ccn__buf *own = ccn__buf_new(&r->pool, b->bytes);
+    if (b->bytes) memcpy(own->data, b->data, b->bytes);
+    for (uint32_t j = k; j < r->world; j++) {
+      if (v->piece[j].buf != b) continue;
+      v->piece[j].buf = j == k ? own : ccn__buf_ref(own);
+      ccn__buf_unref(b); /* the argument's tensor holds it too */
+    }
+  }
+}
+
+/* The new bytes take the place of the old ones; in memory of the host they are written over them. */
+static void store_piece(ccn__run *r, ccn__tensor *t, uint32_t k, ccn__buf *b) {
+  ccn__buf *old = t->buf[k];
+  if (old && old->outside) {
+    if (b && old->bytes) memcpy(old->data, b->data, old->bytes);
+    return;
+  }
+  t->buf[k] = keep_buf(r, b);
+  ccn__buf_unref(old);
+}
+
 static void finish(ccn__run *r) {
   const ccn__graph *g = r->g;
   ccn__value **store = CCN__NEWN(&r->arena, ccn__value *, g->params.n);
   ccn__value **out = CCN__NEWN(&r->arena, ccn__value *, g->noutputs);
   for (uint32_t i = 0; i < g->noutputs; i++) {
     out[i] = ccn__fold(r, &g->nodes.at[g->outputs[i]], r->value[g->outputs[i]]);
+    own_pieces(r, out[i]);
     r->x->result[i] = result_tensor(r, out[i]);
   }
   for (uint32_t i = 0; i < g->params.n; i++) {
     const ccn__id u = g->params.at[i].update;
-    if (u != CCN__NO_ID && r->value[u]) store[i] = ccn__fold(r, &g->nodes.at[u], r->value[u]);
+    if (u == CCN__NO_ID || !r->value[u]) continue;
+    store[i] = ccn__fold(r, &g->nodes.at[u], r->value[u]);
+    own_pieces(r, store[i]);
   }
   /* from here on nothing fails */
   for (uint32_t i = 0; i < g->noutputs; i++)
     for (uint32_t k = 0; k < r->world; k++) r->x->result[i]->buf[k] = keep_buf(r, out[i]->piece[k].buf);
   for (uint32_t i = 0; i < g->params.n; i++) {
     if (!store[i]) continue;
-    ccn__tensor *t = r->x->arg[i];
-    for (uint32_t k = 0; k < r->world; k++) {
-      ccn__buf *old = t->buf[k];
-      t->buf[k] = keep_buf(r, store[i]->piece[k].buf);
-      ccn__buf_unref(old);
-    }
+    for (uint32_t k = 0; k < r->world; k++) store_piece(r, r->x->arg[i], k, store[i]->piece[k].buf);
   }
 }
 

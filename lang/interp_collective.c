@@ -23,8 +23,7 @@ static void find_group(const ccn__mesh *m, uint32_t over, uint32_t rank, ccn__ra
 /* The rank with coordinate `root` on every named axis. */
 static uint32_t root_of(const ccn__mesh *m, uint32_t over, uint32_t rank, int64_t root) {
   for (uint32_t a = 0; a < m->naxes; a++)
-    if (over >> a & 1)
-      rank = rank - (ccn__mesh_coord(m, rank, a) - (uint32_t)root) * ccn__mesh_stride(m, a);
+    if (over >> a & 1) rank = rank - (ccn__mesh_coord(m, rank, a) - (uint32_t)root) * ccn__mesh_stride(m, a);
   return rank;
 }
 
@@ -80,7 +79,9 @@ static void combine_all(lanes *l, const ccn__job *j, uint32_t over) {
   else combine_row(l, 0, 1, l->n);
 }
 
-static ccn__redop operator_of(const ccn__node *n) { return (ccn__redop)ccn__attr_int(n->attrs, CCN__A_RED, 0); }
+static ccn__redop operator_of(const ccn__node *n) {
+  return (ccn__redop)ccn__attr_int(n->attrs, CCN__A_RED, 0);
+}
 
 /* One value an element and rank: added in the node's order. */
 static void add_job(ccn__job *j) {
@@ -107,7 +108,8 @@ static void add_job(ccn__job *j) {
     }
     combine_all(&l, j, over);
     if (averages) {
-      if (l.lane[0] != l.slot) memcpy(l.slot, l.lane[0], l.width * ccn__dtype_size(l.acc)); /* one rank: nobody's copy */
+      if (l.lane[0] != l.slot)
+        memcpy(l.slot, l.lane[0], l.width * ccn__dtype_size(l.acc)); /* one rank: nobody's copy */
       ccn__redop_divide(l.acc, l.slot, l.width, group.n);
       l.lane[0] = l.slot;
     }
@@ -127,7 +129,8 @@ static void merge_job(ccn__job *j) {
 static void reduce(ccn__run *r, const ccn__node *n, ccn__id id) {
   ccn__value *x = ccn__operand_raw(r, n, 0), *out = r->value[id];
   const uint32_t over = named(n);
-  if (!ccn__redop_takes(operator_of(n), (ccn__dtype)x->dtype)) ccn__defect(r, n, "cannot reduce this dtype so");
+  if (!ccn__redop_takes(operator_of(n), (ccn__dtype)x->dtype))
+    ccn__defect(r, n, "cannot reduce this dtype so");
   if (x->tree && !(over & ~(uint32_t)x->tree)) {
     out->tree = (uint8_t)(x->tree & ~over);
     out->per = x->per;
@@ -214,7 +217,8 @@ static void blocks_job(ccn__job *j) {
   ccn__ranks group;
   find_group(j->r->mesh, named(j->n), j->rank, &group);
   int64_t from[CCN__MAX_RANK] = {0}, to[CCN__MAX_RANK] = {0}, extent[CCN__MAX_RANK];
-  if (dim >= x->rank || j->box.extent[dim] % group.n) ccn__defect(j->r, j->n, "does not divide into equal blocks");
+  if (dim >= x->rank || j->box.extent[dim] % group.n)
+    ccn__defect(j->r, j->n, "does not divide into equal blocks");
   memcpy(extent, j->box.extent, sizeof extent);
   extent[dim] /= group.n;
   for (uint32_t i = 0; i < group.n; i++)
@@ -222,8 +226,8 @@ static void blocks_job(ccn__job *j) {
   void *data = ccn__job_new(j);
   for (uint32_t i = 0; i < group.n; i++) {
     to[dim] = i * extent[dim];
-    ccn__copy_box(ccn__dtype_size((ccn__dtype)x->dtype), x->rank, data, j->box.extent, to, piece_data(j, x, group.at[i]),
-                  j->box.extent, from, extent);
+    ccn__copy_box(ccn__dtype_size((ccn__dtype)x->dtype), x->rank, data, j->box.extent, to,
+                  piece_data(j, x, group.at[i]), j->box.extent, from, extent);
   }
   ccn__tick(j->r, j->box.elements);
 }

@@ -102,4 +102,6 @@ static void cast_job(ccn__job *j) {
   }
 }
 
-void ccn__eval_cast(ccn__run *r, const ccn__node *n, ccn__id id) { ccn__each_rank(r, n, r->value[id], cast_job, NULL); }
+void ccn__eval_cast(ccn__run *r, const ccn__node *n, ccn__id id) {
+  ccn__each_rank(r, n, r->value[id], cast_job, NULL);
+}

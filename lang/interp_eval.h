@@ -36,11 +36,11 @@ typedef struct ccn__piece {
 typedef struct ccn__value {
   uint8_t dtype, rank, naxes, bundle;
   uint32_t bundle_id;
-  uint8_t tree; /* the axes over which the parts of an owed reduction lie; 0: no parts */
-  bool per;     /* of a tree: parts are per tensor of the bundle */
+  uint8_t tree;  /* the axes over which the parts of an owed reduction lie; 0: no parts */
+  bool per;      /* of a tree: parts are per tensor of the bundle */
   uint8_t redop; /* of a tree */
-  uint8_t nan;  /* 0 not looked yet, 1 none, 2 some */
-  bool filled;  /* of a folded twin */
+  uint8_t nan;   /* 0 not looked yet, 1 none, 2 some */
+  bool filled;   /* of a folded twin */
   uint32_t nstate;
   int64_t dim[CCN__MAX_RANK];
   ccn__cplace place[CCN__MAX_AXES];
@@ -58,13 +58,13 @@ typedef struct ccn__run {
   uint32_t world;
   bool unshared;
   ccn__arena arena;
-  ccn__pool pool;     /* every buffer made by this run */
+  ccn__pool pool; /* every buffer made by this run */
   ccn__value *all;
-  ccn__value **value; /* of each node, once it was evaluated */
-  ccn__id *next;      /* the next node of the same region */
-  ccn__id *first;     /* of each region */
+  ccn__value **value;              /* of each node, once it was evaluated */
+  ccn__id *next;                   /* the next node of the same region */
+  ccn__id *first;                  /* of each region */
   ccn__id *free_first, *free_next; /* the values that nobody needs after a node */
-  int64_t work;       /* elements since the last poll */
+  int64_t work;                    /* elements since the last poll */
 } ccn__run;
 
 /* In loops over elements. */
@@ -90,7 +90,7 @@ void ccn__piece_share(ccn__piece *to, const ccn__piece *from);
 void ccn__value_box(ccn__run *r, const ccn__value *v, uint32_t rank, ccn__box *out);
 int64_t ccn__run_dim(ccn__run *r, const ccn__node *n, const ccn__dim *d);
 ccn__number ccn__run_number(ccn__run *r, const ccn__node *n, ccn__attr_key key); /* of a LIT attribute */
-ccn__value *ccn__fold(ccn__run *r, const ccn__node *n, ccn__value *v); /* v, or its folded twin */
+ccn__value *ccn__fold(ccn__run *r, const ccn__node *n, ccn__value *v);           /* v, or its folded twin */
 
 /* One rank's piece of the node that is being evaluated. */
 typedef struct ccn__job {
@@ -124,8 +124,8 @@ CCN__NORETURN void ccn__defect(ccn__run *r, const ccn__node *n, const char *what
 const char *ccn__index_text(ccn__run *r, uint32_t ndims, const ccn__box *box, int64_t i);
 
 /* CCN0605: element i of the indices (a box of ndims dims) is outside 0 .. extent - 1. */
-CCN__NORETURN void ccn__index_raise(ccn__job *j, uint32_t ndims, const ccn__box *box, int64_t i, int64_t index,
-                                    int64_t extent);
+CCN__NORETURN void ccn__index_raise(ccn__job *j, uint32_t ndims, const ccn__box *box, int64_t i,
+                                    int64_t index, int64_t extent);
 
 /* interp_watch.c */
 void ccn__watch_node(ccn__run *r, const ccn__node *n, ccn__id id);
@@ -136,9 +136,10 @@ void ccn__check_nan(ccn__run *r, const ccn__node *n, ccn__id id);
 typedef struct ccn__view {
   const char *base;
   uint32_t item;
-  uint32_t n; /* dims after merging, at least 1 */
+  uint32_t n;                                           /* dims after merging, at least 1 */
   int64_t extent[CCN__MAX_RANK], stride[CCN__MAX_RANK]; /* strides in elements */
-  const ccn__members *members; /* base holds one element for each member; element e is in the one of start + e */
+  const ccn__members
+    *members; /* base holds one element for each member; element e is in the one of start + e */
   int64_t start;
 } ccn__view;
 void ccn__view_init(ccn__view *v, const void *base, size_t item, uint32_t n, const int64_t *extent,
@@ -147,7 +148,9 @@ void ccn__view_load(const ccn__view *v, int64_t first, size_t n, void *out);
 static inline bool ccn__view_same(const ccn__view *v) { /* every element is the same one */
   return !v->members && v->n == 1 && v->stride[0] == 0;
 }
-static inline bool ccn__view_flat(const ccn__view *v) { return !v->members && v->n == 1 && v->stride[0] == 1; }
+static inline bool ccn__view_flat(const ccn__view *v) {
+  return !v->members && v->n == 1 && v->stride[0] == 1;
+}
 /* n elements from `first`: where they lie if they lie together, else copied to scratch. */
 static inline const void *ccn__view_block(const ccn__view *v, int64_t first, size_t n, void *scratch) {
   if (ccn__view_flat(v)) return v->base + first * v->item;
@@ -155,14 +158,14 @@ static inline const void *ccn__view_block(const ccn__view *v, int64_t first, siz
   return scratch;
 }
 /* What `box` of a value of `ndims` dims (aligned right, broadcasting) reads of x on this rank. */
-void ccn__view_of(ccn__run *r, const ccn__node *n, ccn__view *v, const ccn__value *x, uint32_t rank, uint32_t ndims,
-                  const int64_t *dim, const ccn__box *box);
+void ccn__view_of(ccn__run *r, const ccn__node *n, ccn__view *v, const ccn__value *x, uint32_t rank,
+                  uint32_t ndims, const int64_t *dim, const ccn__box *box);
 /* The same where the elements of x's piece are at `base`, `item` bytes each: one part, a widened copy. */
-void ccn__view_at(ccn__run *r, const ccn__node *n, ccn__view *v, const ccn__value *x, uint32_t rank, const void *base,
-                  size_t item, uint32_t ndims, const int64_t *dim, const ccn__box *box);
+void ccn__view_at(ccn__run *r, const ccn__node *n, ccn__view *v, const ccn__value *x, uint32_t rank,
+                  const void *base, size_t item, uint32_t ndims, const int64_t *dim, const ccn__box *box);
 /* n elements from `first` in dtype `to`: where they lie, or in `wide` (`raw` is scratch for what must be moved). */
-const void *ccn__view_as(const ccn__view *v, ccn__dtype to, ccn__dtype from, int64_t first, size_t n, void *raw,
-                         void *wide);
+const void *ccn__view_as(const ccn__view *v, ccn__dtype to, ccn__dtype from, int64_t first, size_t n,
+                         void *raw, void *wide);
 /* Global row-major indices of the local elements [first, first + n) of a box. */
 void ccn__global_indices(uint32_t ndims, const int64_t *dim, const ccn__box *box, int64_t first, size_t n,
                          int64_t *out);
@@ -171,10 +174,10 @@ void ccn__strides(uint32_t n, const int64_t *extent, int64_t *out); /* row-major
 /* ---- reduction operators (redop.c) --------------------------------------------------------------------------------- */
 
 typedef struct ccn__redop_row {
-  uint8_t kernel;   /* out[i] = combine(a[i], b[i]), in the accumulation dtype */
+  uint8_t kernel; /* out[i] = combine(a[i], b[i]), in the accumulation dtype */
   bool floats_only;
-  bool associative, commutative; /* on integers and where floats do not round */
-  bool averages;    /* at the end divided by the number of ranks */
+  bool associative, commutative;             /* on integers and where floats do not round */
+  bool averages;                             /* at the end divided by the number of ranks */
   void (*identity)(ccn__dtype t, void *out); /* one element */
 } ccn__redop_row;
 extern const ccn__redop_row ccn__redop_table[CCN__RED_COUNT];
@@ -195,7 +198,8 @@ typedef struct ccn__counter {
   ccn__buf *room;
 } ccn__counter;
 /* Room for `parts` nodes that stay and those in progress. Free with ccn__counter_done (or leave it to the pool). */
-void ccn__counter_init(ccn__counter *c, ccn__pool *pool, ccn__redop op, ccn__dtype acc, size_t width, uint64_t parts);
+void ccn__counter_init(ccn__counter *c, ccn__pool *pool, ccn__redop op, ccn__dtype acc, size_t width,
+                       uint64_t parts);
 void ccn__counter_done(ccn__counter *c);
 void ccn__counter_push(ccn__counter *c, uint64_t start, uint32_t level, const void *vector);
 /* width 1: n elements of dtype t with indices start, start + 1, ... */

@@ -60,7 +60,8 @@ static void no_terms(sums *s, ccn__job *j, int64_t global_terms) {
 
 static int64_t offset_in(ccn__job *j, int64_t start, int64_t extent, const ccn__box *b, uint32_t d) {
   const int64_t at = start - b->start[d];
-  if (extent && (at < 0 || at + extent > b->extent[d])) ccn__defect(j->r, j->n, "reads outside the piece of an operand");
+  if (extent && (at < 0 || at + extent > b->extent[d]))
+    ccn__defect(j->r, j->n, "reads outside the piece of an operand");
   return extent ? at : 0;
 }
 
@@ -74,7 +75,8 @@ typedef struct product { /* c[m, n] = a[m, k] b[k, n], row-major with these row 
 
 /* c[j] (+)= a0*b0[j] + ... term by term; four terms a pass save three passes over c. */
 #define ROWS(T, NAME) \
-  static void NAME##_row(T *restrict c, const T *a, const T *b, int64_t ldb, int64_t k0, int64_t k1, int64_t n) { \
+  static void NAME##_row(T *restrict c, const T *a, const T *b, int64_t ldb, int64_t k0, int64_t k1, \
+                         int64_t n) { \
     int64_t k = k0; \
     if (k == 0) { \
       for (int64_t i = 0; i < n; i++) c[i] = a[0] * b[i]; \
@@ -100,7 +102,7 @@ typedef struct product { /* c[m, n] = a[m, k] b[k, n], row-major with these row 
         const int64_t w = p->n - n < N_BLOCK ? p->n - n : N_BLOCK; \
         for (int64_t m = 0; m < p->m; m++) { \
           NAME##_row(c + m * p->ldc + n, a + m * p->lda, b + n, p->ldb, k, k1, w); \
-          ccn__tick(r, w * (k1 - k) / 16); \
+          ccn__tick(r, w *(k1 - k) / 16); \
         } \
       } \
     } \
@@ -110,7 +112,8 @@ ROWS(double, product_f64)
 
 /* Where batch number i of the result finds its matrix in an operand: dims aligned from the right, those of extent 1
  * broadcast. */
-static int64_t batch_offset(ccn__job *j, const ccn__value *x, const ccn__box *b, const int64_t *stride, int64_t i) {
+static int64_t batch_offset(ccn__job *j, const ccn__value *x, const ccn__box *b, const int64_t *stride,
+                            int64_t i) {
   const ccn__value *out = j->out;
   int64_t at = 0;
   for (uint32_t e = out->rank - 2; e-- > 0;) {
@@ -145,10 +148,11 @@ static void matmul_job(ccn__job *j) {
   for (int64_t i = 0; i < batches; i++) {
     const int64_t ao = batch_offset(j, x, &a.box, xs, i) +
                        offset_in(j, j->box.start[rank - 2], p.m, &a.box, xr - 2) * xs[xr - 2];
-    const int64_t bo = batch_offset(j, y, &b.box, ys, i) + offset_in(j, j->box.start[rank - 1], p.n, &b.box, yr - 1);
+    const int64_t bo =
+      batch_offset(j, y, &b.box, ys, i) + offset_in(j, j->box.start[rank - 1], p.n, &b.box, yr - 1);
     if (s.acc == CCN__F64)
-      product_f64(j->r, &p, (double *)(void *)s.data + i * p.m * p.n, (const double *)(const void *)a.data + ao,
-                  (const double *)(const void *)b.data + bo);
+      product_f64(j->r, &p, (double *)(void *)s.data + i * p.m * p.n,
+                  (const double *)(const void *)a.data + ao, (const double *)(const void *)b.data + bo);
     else
       product_f32(j->r, &p, (float *)(void *)s.data + i * p.m * p.n, (const float *)(const void *)a.data + ao,
                   (const float *)(const void *)b.data + bo);
@@ -171,21 +175,25 @@ typedef struct filter {
   int64_t c, h, w, i, j, oh, ow; /* channels; input, filter and result planes */
 } filter;
 
-/* One plane of the result from all channels: rows of it at a time, term by term. */
+/* One plane of the result from all channels, term by term; outside the image stand zeros. */
 #define PLANES(T, NAME) \
   static void NAME(const filter *f, T *out, const T *x, const T *w) { \
+    const int64_t up = (f->i - 1) / 2, left = (f->j - 1) / 2; \
     bool first = true; \
     for (int64_t c = 0; c < f->c; c++) \
       for (int64_t i = 0; i < f->i; i++) \
         for (int64_t k = 0; k < f->j; k++, first = false) { \
           const T a = w[(c * f->i + i) * f->j + k]; \
           for (int64_t h = 0; h < f->oh; h++) { \
-            const T *from = x + (c * f->h + h + i) * f->w + k; \
+            const int64_t row = h + i - up; \
+            const bool inside = row >= 0 && row < f->h; \
+            const T *from = x + (inside ? (c * f->h + row) * f->w : 0); \
             T *to = out + h * f->ow; \
-            if (first) \
-              for (int64_t q = 0; q < f->ow; q++) to[q] = from[q] * a; \
-            else \
-              for (int64_t q = 0; q < f->ow; q++) to[q] = to[q] + from[q] * a; \
+            for (int64_t q = 0; q < f->ow; q++) { \
+              const int64_t col = q + k - left; \
+              const T term = (inside && col >= 0 && col < f->w ? from[col] : (T)0) * a; \
+              to[q] = first ? term : to[q] + term; \
+            } \
           } \
         } \
   }
@@ -201,7 +209,8 @@ static void conv2d_job(ccn__job *j) {
   const int64_t terms = f.c * f.i * f.j, plane = f.oh * f.ow;
   if (f.c != we[1] || (f.c && a.box.start[1] != b.box.start[1]))
     ccn__defect(j->r, j->n, "has operands cut in different places");
-  if (j->box.elements && (f.oh + f.i - 1 > f.h || f.ow + f.j - 1 > f.w)) ccn__defect(j->r, j->n, "has too large a result");
+  if (j->box.elements && (f.oh != f.h || f.ow != f.w))
+    ccn__defect(j->r, j->n, "has a result of another size than its image");
   if (terms == 0) no_terms(&s, j, x->dim[1] * f.i * f.j);
   const int64_t first_b = offset_in(j, j->box.start[0], oe[0], &a.box, 0);
   const int64_t first_o = offset_in(j, j->box.start[1], oe[1], &b.box, 0);
@@ -236,8 +245,8 @@ typedef struct taking {
 } taking;
 
 /* The indices of this rank's part of the result, as i64, checked against the global extent on every placement. */
-static ccn__buf *load_indices(ccn__job *j, const ccn__value *idx, uint32_t ndims, const int64_t *dim, const ccn__box *b,
-                              int64_t extent) {
+static ccn__buf *load_indices(ccn__job *j, const ccn__value *idx, uint32_t ndims, const int64_t *dim,
+                              const ccn__box *b, int64_t extent) {
   char raw[CCN__BLOCK_BYTES];
   ccn__view v;
   ccn__view_of(j->r, j->n, &v, idx, j->rank, ndims, dim, b);
@@ -281,7 +290,7 @@ static void take_job(ccn__job *j) {
   ccn__buf *room = load_indices(j, q->idx, ni, j->out->dim + dim, &picks, x->dim[dim]);
   const int64_t *index = room->data;
   char *to = ccn__job_new(j);
-  ccn__store_i64((ccn__dtype)x->dtype, zero, 0);
+  ccn__store_f64((ccn__dtype)x->dtype, zero, -0.0); /* neutral in the sum that is owed: -0 + -0 stays -0 */
   ccn__strides(x->rank, b.extent, stride);
   for (uint32_t d = 0; d < na; d++) after[d] = offset_in(j, tail.start[d], tail.extent[d], &b, dim + 1 + d);
   for (int64_t i = 0; j->box.elements && i < rows.elements * picks.elements; i++) {
@@ -294,7 +303,8 @@ static void take_job(ccn__job *j) {
         at += (rest % rows.extent[d] + offset_in(j, rows.start[d], rows.extent[d], &b, d)) * stride[d];
         rest /= rows.extent[d];
       }
-      ccn__copy_box(item, na, to, tail.extent, origin, data + at * (int64_t)item, b.extent + dim + 1, after, tail.extent);
+      ccn__copy_box(item, na, to, tail.extent, origin, data + at * (int64_t)item, b.extent + dim + 1, after,
+                    tail.extent);
     }
     to += tail.elements * (int64_t)item;
     ccn__tick(j->r, tail.elements + 16);
@@ -305,14 +315,16 @@ static void take_job(ccn__job *j) {
 void ccn__eval_take(ccn__run *r, const ccn__node *n, ccn__id id) {
   taking q = {.x = ccn__operand(r, n, 0), .idx = ccn__operand(r, n, 1)};
   q.dim = (uint32_t)ccn__attr_int(n->attrs, CCN__A_DIM, 0);
-  if (q.dim >= q.x->rank || r->value[id]->rank + 1 != q.x->rank + q.idx->rank) ccn__defect(r, n, "names no dim");
+  if (q.dim >= q.x->rank || r->value[id]->rank + 1 != q.x->rank + q.idx->rank)
+    ccn__defect(r, n, "names no dim");
   ccn__each_rank(r, n, r->value[id], take_job, &q);
 }
 
 /* ---- scatter_add ------------------------------------------------------------------------------------------------------- */
 
 /* The rows that this rank adds: of idx and v, whichever is cut says; the other one, whole, is read there. */
-static void common_rows(ccn__job *j, const ccn__value *idx, const ccn__value *v, int64_t *start, int64_t *count) {
+static void common_rows(ccn__job *j, const ccn__value *idx, const ccn__value *v, int64_t *start,
+                        int64_t *count) {
   ccn__box bi, bv;
   ccn__value_box(j->r, idx, j->rank, &bi);
   ccn__value_box(j->r, v, j->rank, &bv);
@@ -354,6 +366,7 @@ static void scatter_add_job(ccn__job *j) {
 
 void ccn__eval_scatter_add(ccn__run *r, const ccn__node *n, ccn__id id) {
   const ccn__value *idx = ccn__operand(r, n, 0), *v = ccn__operand(r, n, 1);
-  if (idx->rank != 1 || v->rank < 1 || v->rank != r->value[id]->rank) ccn__defect(r, n, "has operands of the wrong rank");
+  if (idx->rank != 1 || v->rank < 1 || v->rank != r->value[id]->rank)
+    ccn__defect(r, n, "has operands of the wrong rank");
   ccn__each_rank(r, n, r->value[id], scatter_add_job, NULL);
 }

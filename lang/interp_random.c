@@ -130,7 +130,9 @@ static void random_job(ccn__job *j) {
   }
 }
 
-void ccn__eval_random(ccn__run *r, const ccn__node *n, ccn__id id) { ccn__each_rank(r, n, r->value[id], random_job, NULL); }
+void ccn__eval_random(ccn__run *r, const ccn__node *n, ccn__id id) {
+  ccn__each_rank(r, n, r->value[id], random_job, NULL);
+}
 
 /* ---- dropout ------------------------------------------------------------------------------------------------------------ */
 
@@ -143,7 +145,8 @@ static void drop_f64(double *out, const double *x, const uint32_t *w, double p, 
 }
 
 static void dropout_job(ccn__job *j) {
-  const ccn__value *x = ccn__operand(j->r, j->n, 0), *step = j->n->nin > 1 ? ccn__operand(j->r, j->n, 1) : NULL;
+  const ccn__value *x = ccn__operand(j->r, j->n, 0),
+                   *step = j->n->nin > 1 ? ccn__operand(j->r, j->n, 1) : NULL;
   const ccn__dtype t = (ccn__dtype)j->out->dtype, acc = ccn__dtype_acc(t);
   const double p = ccn__number_f64(ccn__run_number(j->r, j->n, CCN__A_P)), scale = 1.0 / (1.0 - p);
   const stream q = open_stream(j, step);
@@ -164,4 +167,6 @@ static void dropout_job(ccn__job *j) {
   }
 }
 
-void ccn__eval_dropout(ccn__run *r, const ccn__node *n, ccn__id id) { ccn__each_rank(r, n, r->value[id], dropout_job, NULL); }
+void ccn__eval_dropout(ccn__run *r, const ccn__node *n, ccn__id id) {
+  ccn__each_rank(r, n, r->value[id], dropout_job, NULL);
+}

@@ -176,8 +176,8 @@ static void reduce_runs(ccn__job *j, const reduction *q, const char *x, route *p
   } while (walk_on(&p->kept));
 }
 
-static void reduce_rows(ccn__job *j, const reduction *q, const char *x, route *p, ccn__counter *c, int64_t first,
-                        size_t width) {
+static void reduce_rows(ccn__job *j, const reduction *q, const char *x, route *p, ccn__counter *c,
+                        int64_t first, size_t width) {
   _Alignas(64) char wide[CCN__BLOCK_BYTES];
   const size_t item = ccn__dtype_size(q->t);
   int64_t at = first;
@@ -331,7 +331,8 @@ void ccn__eval_reduce(ccn__run *r, const ccn__node *n, ccn__id id) {
   for (uint32_t a = 0; a < r->mesh->naxes; a++)
     if (q.x->place[a].kind == CCN__SLICED && q.reduced[q.x->place[a].dim]) q.tree |= (uint8_t)(1u << a);
   const bool chooses = n->op == CCN__OP_MAX || n->op == CCN__OP_MIN;
-  if (chooses && (per ? some_member_empty(r->x->bundle[q.x->bundle_id]) : q.extent == 0)) nothing_to_choose(r, n);
+  if (chooses && (per ? some_member_empty(r->x->bundle[q.x->bundle_id]) : q.extent == 0))
+    nothing_to_choose(r, n);
   out->tree = q.tree;
   out->per = per;
   out->redop = (uint8_t)q.op;
@@ -354,7 +355,8 @@ static const ccn__part *next_part(merger *m, uint32_t *out_rank, uint32_t *out_i
     const ccn__piece *p = &m->x->piece[m->from->at[i]];
     if (m->at[i] >= p->nparts) continue;
     const ccn__part *c = (const ccn__part *)p->nodes->data + m->at[i];
-    if (best && (c->member > best->member || (c->member == best->member && c->start >= best->start))) continue;
+    if (best && (c->member > best->member || (c->member == best->member && c->start >= best->start)))
+      continue;
     best = c;
     which = i;
   }
@@ -389,12 +391,14 @@ static uint64_t merged_nodes(ccn__job *j, const ccn__value *x, const ccn__ranks 
   merger m = {.x = x, .from = from};
   uint32_t rank, index;
   const ccn__part *p;
-  ccn__counter_init(c, &j->r->pool, (ccn__redop)x->redop, ccn__dtype_acc((ccn__dtype)x->dtype), 0, count_parts(x, from));
+  ccn__counter_init(c, &j->r->pool, (ccn__redop)x->redop, ccn__dtype_acc((ccn__dtype)x->dtype), 0,
+                    count_parts(x, from));
   while ((p = next_part(&m, &rank, &index))) ccn__counter_push(c, p->start, p->level, c->data);
   return c->n;
 }
 
-static void push_block(ccn__job *j, const ccn__value *x, const ccn__ranks *from, ccn__counter *c, int64_t first) {
+static void push_block(ccn__job *j, const ccn__value *x, const ccn__ranks *from, ccn__counter *c,
+                       int64_t first) {
   _Alignas(64) char raw[CCN__BLOCK_BYTES];
   merger m = {.x = x, .from = from};
   uint32_t rank, index;
@@ -455,10 +459,12 @@ static void merge_members(ccn__job *j, const ccn__value *x, const ccn__ranks *fr
   const ccn__part *p = next_part(&m, &rank, &index);
   for (int64_t k = 0; k < end; k++) {
     for (; p && p->member == (uint64_t)k; p = next_part(&m, &rank, &index))
-      ccn__counter_push(&c, p->start, p->level, (const char *)x->piece[rank].buf->data + (size_t)index * c.item);
+      ccn__counter_push(&c, p->start, p->level,
+                        (const char *)x->piece[rank].buf->data + (size_t)index * c.item);
     if (j->out->tree) {
       for (uint32_t i = 0; i < c.n; i++, kept++) {
-        ((ccn__part *)j->piece->nodes->data)[kept] = (ccn__part){(uint32_t)k, c.node[i].level, c.node[i].start};
+        ((ccn__part *)j->piece->nodes->data)[kept] =
+          (ccn__part){(uint32_t)k, c.node[i].level, c.node[i].start};
         memcpy(to + (size_t)kept * c.item, c.data + i * c.item, c.item);
         if (average > 1) ccn__redop_divide(acc, to + (size_t)kept * c.item, 1, average);
       }

@@ -44,8 +44,12 @@ static void full_job(ccn__job *j) {
   ccn__fill(to, element, ccn__dtype_size(t), (size_t)j->box.elements);
 }
 
-void ccn__eval_full(ccn__run *r, const ccn__node *n, ccn__id id) { ccn__each_rank(r, n, r->value[id], full_job, NULL); }
-void ccn__eval_const(ccn__run *r, const ccn__node *n, ccn__id id) { ccn__each_rank(r, n, r->value[id], full_job, NULL); }
+void ccn__eval_full(ccn__run *r, const ccn__node *n, ccn__id id) {
+  ccn__each_rank(r, n, r->value[id], full_job, NULL);
+}
+void ccn__eval_const(ccn__run *r, const ccn__node *n, ccn__id id) {
+  ccn__each_rank(r, n, r->value[id], full_job, NULL);
+}
 
 static void iota_job(ccn__job *j) {
   const ccn__dtype t = (ccn__dtype)j->out->dtype;
@@ -67,7 +71,9 @@ static void iota_job(ccn__job *j) {
   }
 }
 
-void ccn__eval_iota(ccn__run *r, const ccn__node *n, ccn__id id) { ccn__each_rank(r, n, r->value[id], iota_job, NULL); }
+void ccn__eval_iota(ccn__run *r, const ccn__node *n, ccn__id id) {
+  ccn__each_rank(r, n, r->value[id], iota_job, NULL);
+}
 
 static void rank_job(ccn__job *j) {
   const uint32_t axis = (uint32_t)ccn__attr_int(j->n->attrs, CCN__A_AXIS, 0);
@@ -75,7 +81,9 @@ static void rank_job(ccn__job *j) {
   ccn__store_i64((ccn__dtype)j->out->dtype, ccn__job_new(j), ccn__mesh_coord(j->r->mesh, j->rank, axis));
 }
 
-void ccn__eval_rank(ccn__run *r, const ccn__node *n, ccn__id id) { ccn__each_rank(r, n, r->value[id], rank_job, NULL); }
+void ccn__eval_rank(ccn__run *r, const ccn__node *n, ccn__id id) {
+  ccn__each_rank(r, n, r->value[id], rank_job, NULL);
+}
 
 /* ---- each part alike ---------------------------------------------------------------------------------------------- */
 
@@ -175,7 +183,8 @@ void ccn__eval_transpose(ccn__run *r, const ccn__node *n, ccn__id id) {
 
 static void index_job(ccn__job *j) {
   const ccn__value *x = j->user;
-  const ccn__attr *start = ccn__attr_find(j->n->attrs, CCN__A_START), *drop = ccn__attr_find(j->n->attrs, CCN__A_DROP);
+  const ccn__attr *start = ccn__attr_find(j->n->attrs, CCN__A_START),
+                  *drop = ccn__attr_find(j->n->attrs, CCN__A_DROP);
   int64_t own[CCN__MAX_RANK], stride[CCN__MAX_RANK], at = 0;
   uint32_t e = 0;
   ccn__box b;
@@ -183,7 +192,8 @@ static void index_job(ccn__job *j) {
   ccn__strides(x->rank, b.extent, own);
   for (uint32_t d = 0; d < x->rank; d++) {
     const bool gone = drop && drop->ints[d];
-    const int64_t first = ccn__run_dim(j->r, j->n, start->dims[d]) + (gone ? 0 : j->box.start[e]) - b.start[d];
+    const int64_t first =
+      ccn__run_dim(j->r, j->n, start->dims[d]) + (gone ? 0 : j->box.start[e]) - b.start[d];
     const int64_t count = gone ? 1 : j->box.extent[e];
     if (j->box.elements && (first < 0 || first + count > b.extent[d]))
       ccn__defect(j->r, j->n, "reads outside the piece of its operand");

@@ -44,7 +44,8 @@ void ccn__check_nan(ccn__run *r, const ccn__node *n, ccn__id id) {
   size_t index;
   ccn__value *v = r->value[id];
   ccn__box b;
-  if (ccn__op_table[n->op].kind == CCN__KIND_STRUCT || n->op == CCN__OP_FULL) return; /* given, not computed */
+  if (ccn__op_table[n->op].kind == CCN__KIND_STRUCT || n->op == CCN__OP_FULL)
+    return; /* given, not computed */
   if (!has_nan(r, v, &rank, &index)) return;
   for (uint32_t i = 0; i < n->nin; i++) {
     uint32_t k;
@@ -53,9 +54,11 @@ void ccn__check_nan(ccn__run *r, const ccn__node *n, ccn__id id) {
     if (x && (x->nan == 2 || has_nan(r, x, &k, &e))) return; /* it only passes on what it got */
   }
   ccn__value_box(r, v, rank, &b);
-  const char *where = b.elements && !v->per ? ccn__index_text(r, v->rank, &b, (int64_t)index % b.elements) : "a part";
-  ccn__diag *d = ccn__error(r->rt->diags, 607, n->span, "no operand has one", "`%s` (%s) made a NaN on rank %u at %s",
-                            ccn__node_name(n), ccn__op_table[n->op].name, rank, where);
+  const char *where =
+    b.elements && !v->per ? ccn__index_text(r, v->rank, &b, (int64_t)index % b.elements) : "a part";
+  ccn__diag *d =
+    ccn__error(r->rt->diags, 607, n->span, "no operand has one", "`%s` (%s) made a NaN on rank %u at %s",
+               ccn__node_name(n), ccn__op_table[n->op].name, rank, where);
   ccn__node_raise(r, n, d);
 }
 
@@ -86,7 +89,8 @@ static void print_type(ccn__run *r, const ccn__value *v, ccn__text *t) {
     const ccn__cplace *p = &v->place[a];
     if (p->kind == CCN__REPLICATED) continue;
     ccn__text_printf(t, " %s", kinds[p->kind]);
-    if (p->kind == CCN__SLICED && p->unit > 1) ccn__text_printf(t, "(%u, unit: %lld)", p->dim, (long long)p->unit);
+    if (p->kind == CCN__SLICED && p->unit > 1)
+      ccn__text_printf(t, "(%u, unit: %lld)", p->dim, (long long)p->unit);
     else if (p->kind == CCN__SLICED) ccn__text_printf(t, "(%u)", p->dim);
     if (p->kind == CCN__PARTIAL) ccn__text_printf(t, "(%s)", ccn__redop_name((ccn__redop)p->op));
     if (p->kind == CCN__AT) ccn__text_printf(t, "(%d)", p->coord);
@@ -136,7 +140,8 @@ void ccn__watch_node(ccn__run *r, const ccn__node *n, ccn__id id) {
       look_at(r, &s, (ccn__dtype)v->dtype, b->data, b->bytes / ccn__dtype_size((ccn__dtype)v->dtype));
   }
   ccn__text_init(&t, &r->arena);
-  ccn__text_printf(&t, "watch %s%s%s  ", r->x->label ? r->x->label : "", r->x->label ? "." : "", ccn__node_name(n));
+  ccn__text_printf(&t, "watch %s%s%s  ", r->x->label ? r->x->label : "", r->x->label ? "." : "",
+                   ccn__node_name(n));
   print_type(r, v, &t);
   if (s.elements) {
     print_number(&t, "min", s.min, v);

@@ -62,6 +62,10 @@ static void bind_pattern(ccn__lower *l, const ccn__ast *pattern, ccn__bv v) {
     ccn__bind(l, pattern->name, v);
     return;
   }
+  if (ccn__is_unknown(v) && pattern->kind == CCN__AST_TUPLE) {
+    for (uint32_t i = 0; i < pattern->list.n; i++) bind_pattern(l, pattern->list.at[i], v);
+    return;
+  }
   bool listy = v.kind == CCN__B_TUPLE || v.kind == CCN__B_LIST;
   if (v.kind != CCN__B_ERROR && (pattern->kind != CCN__AST_TUPLE || !listy || v.list.n != pattern->list.n)) {
     if (pattern->kind != CCN__AST_TUPLE || !listy)
@@ -103,6 +107,25 @@ static void assign(ccn__lower *l, const ccn__ast *s) {
   bind_pattern(l, s->a, v);
 }
 
+/* ---- control flow on what is not known when the program is compiled ---- */
+
+static bool uses_extent(const ccn__lower *l, const ccn__lit *x) {
+  if (x->kind == CCN__LIT_UNARY) return uses_extent(l, x->x);
+  if (x->kind == CCN__LIT_BINARY) return uses_extent(l, x->x) || uses_extent(l, x->y);
+  if (x->kind != CCN__LIT_DIM) return false;
+  for (uint32_t s = 0; s < l->g->symbols.n; s++)
+    if (l->g->symbols.at[s].kind != CCN__SYM_SIZE && ccn__dim_uses(x->dim, s)) return true;
+  return false;
+}
+
+/* An extent has its value only at a call; a program is compiled for all of them. Reported. */
+static bool refuse_extent(ccn__lower *l, ccn__bv v, const char *what) {
+  if (v.kind != CCN__B_LIT || !uses_extent(l, v.lit)) return false;
+  ccn__diag *d = ccn__lower_error(l, 803, v.span, "depends on an extent", "%s depends on an extent, which is known only at a call", what);
+  ccn__hint(l->ds, d, "use a constant of the script, or a list whose length decides");
+  return true;
+}
+
 /* ---- for ---- */
 
 /* Whether a statement list has exactly one call of a program (looked at by name). */
@@ -126,7 +149,9 @@ static uint32_t count_calls(ccn__lower *l, const ccn__ast *n) {
 static void iteration(ccn__lower *l, const ccn__ast *s, ccn__bv item, int64_t i, bool only_call) {
   ccn__inline *f = l->frame;
   const char *prefix = f->prefix, *label = f->take_label;
+  uint16_t *count = f->auto_count;
   if (s->name) {
+    f->auto_count = CCN__NEWN(l->arena, uint16_t, CCN__OP_COUNT); /* the same names in every turn */
     const char *here = ccn__arena_printf(l->arena, "%s%s[%lld]", prefix, s->name, (long long)i);
     if (only_call) f->take_label = here;
     f->prefix = ccn__arena_printf(l->arena, "%s.", here);
@@ -135,6 +160,7 @@ static void iteration(ccn__lower *l, const ccn__ast *s, ccn__bv item, int64_t i,
   ccn__lower_block(l, s->c);
   f->prefix = prefix;
   f->take_label = label;
+  f->auto_count = count;
 }
 
 /* check: a list without length is walked once; a name it carries around must keep its type. */
@@ -162,7 +188,13 @@ static void for_statement(ccn__lower *l, const ccn__ast *s) {
   ccn__bv v = ccn__lower_expr(l, s->b);
   bool only_call = s->name && count_calls(l, s->c) == 1;
   if (v.kind == CCN__B_ERROR) return;
+  if (ccn__is_unknown(v)) { /* check: some list of the script; one turn stands for all */
+    iteration(l, s, v, 0, only_call);
+    return;
+  }
   if (v.kind == CCN__B_RANGE) {
+    v.list.at[0].span = v.list.at[1].span = s->b->span;
+    if (refuse_extent(l, v.list.at[0], "this loop") || refuse_extent(l, v.list.at[1], "this loop")) return;
     ccn__number a, b;
     const char *e = ccn__lit_eval(v.list.at[0].lit, NULL, &a);
     if (!e) e = ccn__lit_eval(v.list.at[1].lit, NULL, &b);
@@ -217,6 +249,7 @@ static void if_statement(ccn__lower *l, const ccn__ast *s) {
     ccn__hint(l->ds, d, "select with `where(condition, x, y)`, which works on every rank alike");
     return;
   }
+  if (refuse_extent(l, c, "this branch")) return;
   ccn__number n;
   if (c.kind != CCN__B_LIT || ccn__lit_eval(c.lit, NULL, &n) || n.is_float) {
     ccn__lower_error(l, 805, s->a->span, "not true or false", "the condition of `if` must be true or false");
@@ -322,6 +355,12 @@ static void repeat_statement(ccn__lower *l, const ccn__ast *s) {
     ccn__bv *v = ccn__lookup(l, candidates[i]);
     bool again = false;
     for (uint32_t j = 0; j < n; j++) again |= name[j] == candidates[i];
+    if (v && v->kind == CCN__B_LIT) {
+      ccn__diag *d = ccn__lower_error(l, 103, v->span, "a literal", "`%s` is carried around the block, but it is a literal without dtype", candidates[i]);
+      ccn__note(l->ds, d, s->span, "the block that changes it");
+      ccn__hint(l->ds, d, "give it a dtype, as in `f32(0)`");
+      return;
+    }
     if (again || !v || v->kind != CCN__B_NODE) continue;
     init[n] = ccn__as_node(l, *v, -1);
     if (init[n] == CCN__NO_ID) return;
@@ -419,6 +458,7 @@ static void statement(ccn__lower *l, const ccn__ast *s) {
   case CCN__AST_ASSERT: {
     ccn__bv c = ccn__lower_expr(l, s->a);
     ccn__number n;
+    if (refuse_extent(l, c, "this assertion")) break;
     if (c.kind == CCN__B_NODE)
       ccn__lower_error(l, 803, s->a->span, "depends on data",
                        "a program cannot assert something about the value of a tensor");

@@ -127,6 +127,8 @@ ccn__bv *ccn__lookup(ccn__lower *l, ccn__name name); /* innermost binding in thi
  * literal alone is CCN0103). CCN__NO_ID after an error. */
 ccn__id ccn__as_node(ccn__lower *l, ccn__bv v, int t);
 bool ccn__is_node(ccn__bv v);
+/* check: a script constant whose value is not known, a number or anything else */
+bool ccn__is_unknown(ccn__bv v);
 const ccn__type *ccn__type_of(const ccn__lower *l, ccn__bv v); /* of a NODE */
 /* A literal as a number whose value is known; false after reporting (code 0800, `what` names the argument). */
 bool ccn__lit_number(ccn__lower *l, ccn__bv v, const char *what, ccn__number *out);

@@ -9,6 +9,8 @@ ccn__bv ccn__bv_node(ccn__id id, ccn__span span) {
 
 bool ccn__is_node(ccn__bv v) { return v.kind == CCN__B_NODE; }
 
+bool ccn__is_unknown(ccn__bv v) { return v.kind == CCN__B_LIT && v.lit->kind == CCN__LIT_UNKNOWN; }
+
 const ccn__type *ccn__type_of(const ccn__lower *l, ccn__bv v) { return l->g->nodes.at[v.node].type; }
 
 static ccn__bv of_lit(const ccn__lit *lit, ccn__span span) {
@@ -168,8 +170,18 @@ static ccn__id enter_blocks(ccn__lower *l, ccn__on_block *on, ccn__id id) {
   return to;
 }
 
+static bool is_boolean(const ccn__lit *x) {
+  return x->kind == CCN__LIT_BOOL || ((x->kind == CCN__LIT_UNARY || x->kind == CCN__LIT_BINARY) && x->op >= CCN__T_LT);
+}
+
 static ccn__id constant(ccn__lower *l, ccn__bv v, ccn__dtype t) {
   ccn__number n;
+  if (v.lit->kind != CCN__LIT_UNKNOWN && is_boolean(v.lit) != (t == CCN__BOOL)) {
+    ccn__diag *d = ccn__lower_error(l, 103, v.span, "not of that kind", is_boolean(v.lit) ? "a boolean literal meets %s" : "a number meets %s",
+                                    ccn__dtype_name(t));
+    ccn__hint(l->ds, d, t == CCN__BOOL ? "compare, as in `x != 0`, to get a bool" : "select with `where(condition, x, y)`, or cast the condition");
+    return CCN__NO_ID;
+  }
   const char *why = ccn__lit_eval(v.lit, NULL, &n);
   if (!why && !n.unknown) {
     if (n.is_float && !ccn__dtype_is_float(t)) {
@@ -246,6 +258,11 @@ bool ccn__lit_i64(ccn__lower *l, ccn__bv v, const char *what, int64_t *out) {
 
 static ccn__bv operation(ccn__lower *l, ccn__oper op, ccn__bv x, ccn__bv y, ccn__span span, bool unary) {
   if (x.kind == CCN__B_ERROR || (!unary && y.kind == CCN__B_ERROR)) return CCN__B_FAIL;
+  bool strings = !unary && x.kind == CCN__B_STRING && y.kind == CCN__B_STRING;
+  if (strings && (op == CCN__T_EQ || op == CCN__T_NE))
+    return of_lit(ccn__lit_bool(l->arena, (strcmp(x.string, y.string) == 0) == (op == CCN__T_EQ)), span);
+  if (ccn__is_unknown(x) && (unary || y.kind == CCN__B_STRING)) return x; /* check: a string of the script, perhaps */
+  if (!unary && ccn__is_unknown(y) && x.kind == CCN__B_STRING) return y;
   bool literal = x.kind == CCN__B_LIT && (unary || y.kind == CCN__B_LIT);
   if (!literal) return ccn__build_operator(l, op, x, unary ? (ccn__bv){.kind = CCN__B_NONE} : y, span);
   const char *why;
@@ -292,7 +309,7 @@ static ccn__bv size_of_axis(ccn__lower *l, const ccn__ast *e) {
 
 static ccn__bv length(ccn__lower *l, const ccn__ast *e) {
   ccn__bv v = e->list.n == 1 ? ccn__lower_expr(l, e->list.at[0]->a) : (ccn__bv){.kind = CCN__B_NONE};
-  if (v.kind == CCN__B_ERROR) return v;
+  if (v.kind == CCN__B_ERROR || ccn__is_unknown(v)) return v;
   if (v.kind != CCN__B_LIST && v.kind != CCN__B_TUPLE) {
     ccn__lower_error(l, 800, e->span, "here", "len() takes one list or tuple");
     return CCN__B_FAIL;
@@ -477,7 +494,7 @@ static ccn__bv call(ccn__lower *l, const ccn__ast *e) {
 
 static ccn__bv index_expr(ccn__lower *l, const ccn__ast *e) {
   ccn__bv x = ccn__lower_expr(l, e->a);
-  if (x.kind == CCN__B_ERROR) return x;
+  if (x.kind == CCN__B_ERROR || ccn__is_unknown(x)) return x;
   if (x.kind == CCN__B_LIST || x.kind == CCN__B_TUPLE) {
     int64_t i = 0;
     if (e->list.n != 1 || e->list.at[0]->kind == CCN__AST_SLICE || e->list.at[0]->kind == CCN__AST_STAR) {

@@ -533,6 +533,7 @@ static bool bind_value(binder *b, const ccn__ast *type, const ccn__ast *param, c
   leaf f = {.type = type, .param = param, .span = v->span, .node = CCN__NO_ID};
   ccn__bundle_kind bundle = bundle_type(type);
   bool list = type->kind == CCN__AST_LIST_TYPE && !bundle, tuple = type->kind == CCN__AST_TUPLE_TYPE;
+  if ((list || tuple) && ccn__is_unknown(*v)) return false; /* check: nothing can be said of it */
   if (list || tuple) {
     bool listy = v->kind == CCN__B_LIST || v->kind == CCN__B_TUPLE;
     if (!listy || (tuple && v->list.n != type->list.n))

@@ -54,19 +54,31 @@ static ccn__diag *not_found(ccn__rt *rt, const char *path, const char *shown, cc
   return d;
 }
 
+/* The host's text as a source; it gets its memory back. */
+static uint32_t copy_text(ccn__rt *rt, const char *name, void *data, size_t size, ccn_file_free_fn give_back,
+                          void *user) {
+  volatile uint32_t source = 0;
+  ccn__trap trap;
+  CCN__TRY(rt->heap, trap) { source = ccn__source_add(rt, name, data, size); }
+  CCN__CATCH(rt->heap, trap) {}
+  if (give_back) give_back(data, size, user);
+  if (trap.status != CCN_OK) ccn__throw(rt->heap, trap.status);
+  return source;
+}
+
 /* The text as a source; 0 after an error, which *out_d then is. */
 static uint32_t find_text(ccn__rt *rt, const char *path, const char *resolved, ccn__span at,
                           ccn__diag **out_d) {
   void *data = NULL;
   size_t size = 0;
-  volatile uint32_t source = 0;
-  ccn__trap trap;
   if (!strncmp(path, "std/", 4)) {
     for (const ccn__stdlib_file *f = ccn__stdlib; f->name; f++)
       if (!strcmp(f->name, path)) return ccn__source_add(rt, f->name, f->text, f->size);
     *out_d = not_found(rt, path, path, at, "the standard library has no module");
     return 0;
   }
+  if (rt->options->load && !rt->options->load(resolved, &data, &size, rt->options->load_user))
+    return copy_text(rt, resolved, data, size, rt->options->load_free, rt->options->load_user);
   if (!rt->options->read) {
     *out_d = ccn__error(rt->diags, 704, at, "not granted", "this host grants scripts no access to files");
     ccn__hint(rt->diags, *out_d, "only modules of the standard library can be imported: std/optim");
@@ -76,11 +88,7 @@ static uint32_t find_text(ccn__rt *rt, const char *path, const char *resolved, c
     *out_d = not_found(rt, path, resolved, at, "it would be the file");
     return 0;
   }
-  CCN__TRY(rt->heap, trap) { source = ccn__source_add(rt, resolved, data, size); }
-  CCN__CATCH(rt->heap, trap) {}
-  if (rt->options->read_free) rt->options->read_free(data, size, rt->options->file_user);
-  if (trap.status != CCN_OK) ccn__throw(rt->heap, trap.status);
-  return source;
+  return copy_text(rt, resolved, data, size, rt->options->read_free, rt->options->file_user);
 }
 
 /* The module's entry, with its syntax; NULL after an error. */
@@ -114,6 +122,10 @@ static ccn__module *new_module(ccn__rt *rt, const char *path) {
   m->env = ccn__env_new(rt, NULL);
   return m;
 }
+
+struct ccn__module_list *ccn__modules_mark(const ccn__rt *rt) { return rt->modules; }
+
+void ccn__modules_back(ccn__rt *rt, struct ccn__module_list *mark) { rt->modules = mark; }
 
 /* ---- use ----------------------------------------------------------------------------------------------- */
 

@@ -484,18 +484,30 @@ static void statement(walk *w, const ccn__ast *s) {
   }
 }
 
-void ccn__names_check(ccn__rt *rt, const ccn__ast *b, bool main_script, ccn__env *env,
-                      ccn__program_list *out) {
-  walk w = {.rt = rt, .out = out, .main_script = main_script};
+static void check_block(walk *w, const ccn__ast *b, ccn__env *env) {
   scope top;
-  w.assigned = ccn__env_new(rt, NULL);
-  w.reported = ccn__env_new(rt, NULL);
-  open_scope(&w, &top, env, false);
-  announce(&w, top.later, b);
-  note_assigned(&w, b);
+  w->reported = ccn__env_new(w->rt, NULL);
+  open_scope(w, &top, env, false);
+  announce(w, top.later, b);
   for (uint32_t i = 0; i < b->list.n; i++) {
     const ccn__ast *s = b->list.at[i];
-    if (s->kind == CCN__AST_MESH) mesh(&w, s, i == 0);
-    else statement(&w, s);
+    if (s->kind == CCN__AST_MESH) mesh(w, s, i == 0);
+    else statement(w, s);
   }
+}
+
+void ccn__names_check(ccn__rt *rt, const ccn__ast *b, bool main_script, ccn__env *env,
+                      ccn__program_list *out) {
+  walk w = {.rt = rt, .out = out, .main_script = main_script, .assigned = ccn__env_new(rt, NULL)};
+  note_assigned(&w, b);
+  check_block(&w, b, env);
+}
+
+void ccn__names_check_entry(ccn__rt *rt, const ccn__ast *b, ccn__env *env, ccn__env *assigned,
+                            ccn__program_list *out) {
+  walk w = {.rt = rt, .out = out, .main_script = true, .assigned = assigned};
+  note_assigned(&w, b);
+  for (uint32_t i = 0; i < env->n; i++)
+    if (ccn__env_find(assigned, env->at[i].name)) env->at[i].value = CCN__NONE_VAL;
+  check_block(&w, b, env);
 }

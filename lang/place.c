@@ -9,8 +9,8 @@
 /* Beyond this no allocation succeeds; products stop here instead of overflowing. */
 #define MANY (INT64_MAX / 64)
 
-void ccn__box_of(const ccn__mesh *m, uint32_t rank, uint32_t ndims, const int64_t *dim, const ccn__cplace *place,
-                 ccn__box *out) {
+void ccn__box_of(const ccn__mesh *m, uint32_t rank, uint32_t ndims, const int64_t *dim,
+                 const ccn__cplace *place, ccn__box *out) {
   for (uint32_t d = 0; d < ndims; d++) {
     out->start[d] = 0;
     out->extent[d] = dim[d];
@@ -19,8 +19,8 @@ void ccn__box_of(const ccn__mesh *m, uint32_t rank, uint32_t ndims, const int64_
     if (place[a].kind != CCN__SLICED) continue;
     const uint32_t d = place[a].dim;
     int64_t start, end;
-    ccn__slice_range(out->extent[d], place[a].unit < 1 ? 1 : place[a].unit, m->size[a], ccn__mesh_coord(m, rank, a),
-                     &start, &end);
+    ccn__slice_range(out->extent[d], place[a].unit < 1 ? 1 : place[a].unit, m->size[a],
+                     ccn__mesh_coord(m, rank, a), &start, &end);
     out->start[d] += start;
     out->extent[d] = end - start;
   }
@@ -192,16 +192,16 @@ void ccn__view_load(const ccn__view *v, int64_t first, size_t n, void *out) {
   }
 }
 
-const void *ccn__view_as(const ccn__view *v, ccn__dtype to, ccn__dtype from, int64_t first, size_t n, void *raw,
-                         void *wide) {
+const void *ccn__view_as(const ccn__view *v, ccn__dtype to, ccn__dtype from, int64_t first, size_t n,
+                         void *raw, void *wide) {
   const void *x = ccn__view_block(v, first, n, raw);
   if (to == from) return x;
   ccn__convert(to, wide, from, x, n);
   return wide;
 }
 
-void ccn__view_at(ccn__run *r, const ccn__node *n, ccn__view *v, const ccn__value *x, uint32_t rank, const void *base,
-                  size_t item, uint32_t ndims, const int64_t *dim, const ccn__box *box) {
+void ccn__view_at(ccn__run *r, const ccn__node *n, ccn__view *v, const ccn__value *x, uint32_t rank,
+                  const void *base, size_t item, uint32_t ndims, const int64_t *dim, const ccn__box *box) {
   int64_t own[CCN__MAX_RANK], stride[CCN__MAX_RANK], at = 0;
   ccn__box xbox;
   ccn__value_box(r, x, rank, &xbox);
@@ -216,13 +216,15 @@ void ccn__view_at(ccn__run *r, const ccn__node *n, ccn__view *v, const ccn__valu
     stride[e] = own[d];
     at += offset * own[d];
   }
-  ccn__view_init(v, box->elements ? (const char *)base + at * (int64_t)item : base, item, ndims, box->extent, stride);
+  ccn__view_init(v, box->elements ? (const char *)base + at * (int64_t)item : base, item, ndims, box->extent,
+                 stride);
 }
 
-void ccn__view_of(ccn__run *r, const ccn__node *n, ccn__view *v, const ccn__value *x, uint32_t rank, uint32_t ndims,
-                  const int64_t *dim, const ccn__box *box) {
+void ccn__view_of(ccn__run *r, const ccn__node *n, ccn__view *v, const ccn__value *x, uint32_t rank,
+                  uint32_t ndims, const int64_t *dim, const ccn__box *box) {
   if (!x->piece[rank].buf) ccn__defect(r, n, "reads a value that does not exist on this rank");
-  ccn__view_at(r, n, v, x, rank, x->piece[rank].buf->data, ccn__dtype_size((ccn__dtype)x->dtype), ndims, dim, box);
+  ccn__view_at(r, n, v, x, rank, x->piece[rank].buf->data, ccn__dtype_size((ccn__dtype)x->dtype), ndims, dim,
+               box);
 }
 
 void ccn__global_indices(uint32_t ndims, const int64_t *dim, const ccn__box *box, int64_t first, size_t n,

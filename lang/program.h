@@ -42,6 +42,8 @@ ccn__val ccn__tensor_element(const ccn__tensor *t, uint32_t rank, int64_t i);
 ccn__tensor *ccn__tensor_whole(ccn__rt *rt, ccn__tensor *t);
 /* "f32[16] sliced(0) over dp", for messages. */
 const char *ccn__tensor_describe(ccn__rt *rt, const ccn__tensor *t);
+/* Its last words: " sliced(0) over dp"; nothing if it is replicated. */
+void ccn__tensor_placement(ccn__rt *rt, const ccn__tensor *t, ccn__text *out);
 
 /* Applies the schedules of `P with s` to the program as checked, for their errors only; raises. */
 void ccn__program_try(ccn__rt *rt, ccn__program *p, ccn__span span);

@@ -85,7 +85,8 @@ static void block_node(ccn__redop op, ccn__dtype acc, const void *elements, uint
 void ccn__counter_init(ccn__counter *c, ccn__pool *pool, ccn__redop op, ccn__dtype acc, size_t width,
                        uint64_t parts) {
   const size_t item = ccn__dtype_size(acc), vector = item * (width ? width : 1);
-  if (parts > UINT32_MAX - 128 || parts + 128 > SIZE_MAX / 4 / vector) ccn__throw(pool->heap, CCN_OUT_OF_MEMORY);
+  if (parts > UINT32_MAX - 128 || parts + 128 > SIZE_MAX / 4 / vector)
+    ccn__throw(pool->heap, CCN_OUT_OF_MEMORY);
   const uint64_t cap = parts + 66; /* those in progress: one a level */
   *c = (ccn__counter){.op = op, .acc = acc, .item = item, .width = width, .cap = (uint32_t)cap};
   c->room = ccn__buf_new(pool, (size_t)cap * (sizeof(ccn__part) + vector));
@@ -103,8 +104,8 @@ static void *slot(const ccn__counter *c, uint32_t i) { return c->data + (size_t)
 void ccn__counter_push(ccn__counter *c, uint64_t start, uint32_t level, const void *vector) {
   while (c->n) {
     const ccn__part *top = &c->node[c->n - 1];
-    const bool siblings = top->level == level && !(top->start >> level & 1) &&
-                          top->start + ((uint64_t)1 << level) == start;
+    const bool siblings =
+      top->level == level && !(top->start >> level & 1) && top->start + ((uint64_t)1 << level) == start;
     if (!siblings) break;
     void *s = slot(c, --c->n);
     ccn__redop_combine(c->op, c->acc, s, s, vector, c->width);

@@ -38,7 +38,7 @@ void ccn__rt_push(ccn__rt *rt, ccn__val v) { *CCN__PUSH(rt->arena, &rt->temps) =
 void ccn__roots_push(ccn__rt *rt, ccn__env *e) { *CCN__PUSH(rt->arena, &rt->roots) = e; }
 
 void ccn__rt_poll(ccn__rt *rt) {
-  if (rt->interrupted) ccn__throw(rt->heap, CCN_INTERRUPTED);
+  if (rt->interrupted || (rt->interrupt && *rt->interrupt)) ccn__throw(rt->heap, CCN_INTERRUPTED);
 }
 
 void ccn__rt_raise(ccn__rt *rt, ccn__diag *d) {
@@ -283,6 +283,7 @@ void ccn__collect(ccn__rt *rt) {
   for (uint32_t i = 0; i < rt->temps.n; i++) mark_value(&gray, rt->temps.at[i]);
   for (uint32_t i = 0; i < rt->roots.n; i++) mark_env(&gray, rt->roots.at[i]);
   mark_env(&gray, rt->globals);
+  for (const ccn__hold *h = rt->holds; h; h = h->next) mark_value(&gray, h->v);
   for (ccn__obj *o = rt->objects; o; o = o->next)
     if (o->pinned) mark(&gray, o);
   while (gray) {

@@ -87,8 +87,18 @@ typedef struct ccn__buf {
   size_t bytes;
   struct ccn__pool *pool;
   struct ccn__buf *prev, *next; /* in the pool */
-  void *data;                   /* 64-byte aligned */
+  void *data;                   /* 64-byte aligned, unless it is the host's */
+  struct ccn__outside *outside; /* whose bytes these are; NULL: the runtime's own */
 } ccn__buf;
+
+/* Memory of the host that buffers stand in. Written in place by updates, so nobody else may share such a buffer
+ * (ccn__buf_share): what has it is one tensor, and runs that read it. */
+typedef struct ccn__outside {
+  uint32_t bufs; /* that stand in it; with the last of them it is given back */
+  bool read_only;
+  void (*release)(void *user);
+  void *user;
+} ccn__outside;
 
 /* A set of buffers that can be dropped at once: each run of a graph has one, so that an error loses nothing. */
 typedef struct ccn__pool {
@@ -98,6 +108,10 @@ typedef struct ccn__pool {
 
 ccn__buf *ccn__buf_new(ccn__pool *p, size_t bytes); /* refs 1; every byte 0xff, a NaN in each float dtype */
 static inline ccn__buf *ccn__buf_ref(ccn__buf *b) { return b->refs++, b; }
+/* A buffer in the host's memory; counts one more in `o` (on the heap), which goes with its last buffer. */
+ccn__buf *ccn__buf_outside(ccn__pool *p, void *data, size_t bytes, ccn__outside *o);
+/* For another tensor: the same buffer, or, where it is the host's memory, a copy. */
+ccn__buf *ccn__buf_share(ccn__buf *b);
 void ccn__buf_unref(ccn__buf *b);               /* NULL allowed */
 void ccn__buf_move(ccn__buf *b, ccn__pool *to); /* into another pool; keeps its count */
 void ccn__pool_clear(ccn__pool *p);             /* frees all, whatever their counts */
@@ -126,6 +140,8 @@ typedef struct ccn__tensor {
   ccn__obj obj;
   uint8_t dtype, rank, naxes;
   uint8_t bundle;              /* ccn__bundle_kind; then rank 1 and `members` is there */
+  bool host_only;              /* no script can reach it: its buffers go with the last of the `holds` */
+  uint32_t holds;              /* of the host (api.h) */
   int64_t dim[CCN__MAX_RANK];  /* global */
   ccn__cplace place[CCN__MAX_AXES]; /* logical */
   ccn__members *members;       /* owned, or NULL */
@@ -190,6 +206,12 @@ typedef struct ccn__module {
   ccn__env *env;
 } ccn__module;
 
+/* What the host holds keeps a value alive (api.h). */
+typedef struct ccn__hold {
+  struct ccn__hold *prev, *next; /* in the runtime */
+  ccn__val v;
+} ccn__hold;
+
 /* ---- the runtime --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct ccn__frame { /* for "in this call" notes, innermost first */
@@ -217,7 +239,9 @@ typedef struct ccn__rt {
   bool unshared;     /* tests: see ccn__exec */
   uint32_t depth;    /* nesting of evaluation, bounded (CCN0602) */
   volatile int interrupted;
+  const _Atomic int *interrupt; /* the context's, set from other threads; may be NULL */
   struct ccn__module_list *modules;
+  ccn__hold *holds;
   /* passes/: applies the schedules of P to the graph of its base; NULL after errors. Set by the driver. */
   struct ccn__graph *(*schedule)(struct ccn__rt *rt, struct ccn__graph *g, const ccn__program *p);
   ccn__arena scratch; /* of formatting: what is in it is not needed any more when the next text begins */

@@ -161,6 +161,15 @@ static void define_fn(ccn__rt *rt, ccn__env *env, const ccn__ast *s) {
 
 /* ---- programs and schedules ---------------------------------------------------------------------------- */
 
+/* The value as it is now: lists may change later, a scalar tensor may be updated. */
+static ccn__val snapshot(ccn__rt *rt, ccn__val v, int depth) {
+  if (v.kind == CCN__V_TENSOR) return ccn__plain(v);
+  if ((v.kind != CCN__V_LIST && v.kind != CCN__V_TUPLE) || depth > 20) return v;
+  ccn__list *l = ccn__list_new(rt, (ccn__vkind)v.kind, v.list->n);
+  for (uint32_t i = 0; i < v.list->n; i++) ccn__list_add(rt, l, snapshot(rt, v.list->at[i], depth + 1));
+  return ccn__list_val(l);
+}
+
 /* Notes the script's values of all names in the text. Types are left out: names in dims are the program's
  * own. */
 static void capture(ccn__rt *rt, ccn__env *env, ccn__env *constants, const ccn__ast *n) {
@@ -169,7 +178,7 @@ static void capture(ccn__rt *rt, ccn__env *env, ccn__env *constants, const ccn__
     return;
   if (n->kind == CCN__AST_NAME) {
     const ccn__val *v = ccn__env_lookup(env, n->name);
-    if (v) ccn__env_set(rt, constants, n->name, *v);
+    if (v && !ccn__env_find(constants, n->name)) ccn__env_set(rt, constants, n->name, snapshot(rt, *v, 0));
     return;
   }
   capture(rt, env, constants, n->a);
@@ -359,6 +368,22 @@ void ccn__script_run(ccn__rt *rt, ccn__env *env, const ccn__ast *b) {
   rt->roots.n--;
 }
 
+ccn__val ccn__script_value(ccn__rt *rt, ccn__env *env, const ccn__ast *b) {
+  ccn__val v = CCN__NONE_VAL;
+  const ccn__ast *last = b->list.n ? b->list.at[b->list.n - 1] : NULL;
+  bool bare = last && last->kind == CCN__AST_EXPR;
+  ccn__roots_push(rt, env);
+  for (uint32_t i = 0; i + bare < b->list.n; i++)
+    if (statement(rt, env, b->list.at[i], &v) != NEXT) bare = false;
+  if (bare) {
+    ccn__rt_poll(rt);
+    v = ccn__eval(rt, env, last->a);
+    if (rt->heap->live > rt->next_collect) ccn__collect(rt);
+  }
+  rt->roots.n--;
+  return v;
+}
+
 /* ---- the mesh ------------------------------------------------------------------------------------------ */
 
 static bool mesh_error(ccn__rt *rt, uint16_t code, ccn__span span, const char *label, const char *hint,
@@ -399,6 +424,18 @@ static bool fill_mesh(ccn__rt *rt, const ccn__ast *s, const int64_t *size, ccn__
   return true;
 }
 
+/* A session and its modules may all say which mesh they mean, as long as it is one. */
+static bool same_mesh(ccn__rt *rt, const ccn__ast *s, const ccn__mesh *m) {
+  bool same = m->naxes == rt->mesh.naxes;
+  for (uint32_t a = 0; same && a < m->naxes; a++)
+    same = m->name[a] == rt->mesh.name[a] && m->size[a] == rt->mesh.size[a];
+  if (same) return true;
+  ccn__diag *d = ccn__error(rt->diags, 300, s->span, "another mesh", "a mesh is declared once");
+  ccn__note(rt->diags, d, rt->mesh_span, "the mesh");
+  ccn__hint(rt->diags, d, "leave it out, or begin a new session");
+  return false;
+}
+
 bool ccn__mesh_define(ccn__rt *rt, const ccn__ast *s, const int64_t *size, bool running) {
   ccn__mesh m = {0};
   int64_t fixed = 1, world = rt->options->ranks;
@@ -415,6 +452,7 @@ bool ccn__mesh_define(ccn__rt *rt, const ccn__ast *s, const int64_t *size, bool 
     return false;
   }
   if (running && open >= 0) m.size[open] = (int32_t)(world / fixed);
+  if (running && rt->mesh_span.source) return same_mesh(rt, s, &m);
   rt->mesh = m;
   rt->mesh_span = s->span;
   rt->world = running ? (uint32_t)world : 1;

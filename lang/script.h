@@ -36,6 +36,8 @@ static inline double ccn__as_f64(ccn__val v) { return v.kind == CCN__V_FLOAT ? v
 /* ---- script.c: statements ------------------------------------------------------------------------------ */
 /* Runs the statements of a file in `env`. */
 void ccn__script_run(ccn__rt *rt, ccn__env *env, const ccn__ast *block);
+/* The same for an entry of a shell: gives the value of the last statement if that is an expression alone. */
+ccn__val ccn__script_value(ccn__rt *rt, ccn__env *env, const ccn__ast *block);
 /* Calls a fn value. */
 ccn__val ccn__call_fn(ccn__rt *rt, ccn__fn *fn, const ccn__arg *args, uint32_t nargs, ccn__span call);
 /* A program value, with the script's values of the names that it reads (also for the check, where `env` holds
@@ -147,6 +149,11 @@ typedef CCN__VEC(ccn__program *)
 void ccn__names_check(ccn__rt *rt, const ccn__ast *block, bool main_script, ccn__env *env,
                       ccn__program_list *out);
 
+/* The same for an entry of a session, or a module that the host loads. `env` has the names that are known, with
+ * values where they are; `assigned` gets the names that assignments change, whose values then are not known. */
+void ccn__names_check_entry(ccn__rt *rt, const ccn__ast *block, ccn__env *env, ccn__env *assigned,
+                            ccn__program_list *out);
+
 /* ---- names_schedule.c: the same for schedules ---------------------------------------------------------- */
 /* The names that a schedule's statements use (CCN0400); other schedules are found in `env`. */
 void ccn__schedule_check(ccn__rt *rt, const ccn__schedule *s, const ccn__env *env);
@@ -159,6 +166,9 @@ ccn__diag *ccn__with_check(ccn__rt *rt, const ccn__ast *with, ccn__val program, 
 ccn__module *ccn__module_import(ccn__rt *rt, const char *path, ccn__span importing);
 /* The same for a check: its names are known, most values are not. NULL after an error. */
 ccn__module *ccn__module_outline(ccn__rt *rt, const char *path, ccn__span importing, ccn__program_list *out);
+/* Forgets the modules that were found since *mark was the list's head: their texts failed. */
+struct ccn__module_list *ccn__modules_mark(const ccn__rt *rt);
+void ccn__modules_back(ccn__rt *rt, struct ccn__module_list *mark);
 ccn__name ccn__import_name(ccn__rt *rt,
                            const ccn__ast *import); /* after `as`, or the last part of the path */
 

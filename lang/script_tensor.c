@@ -40,7 +40,7 @@ static ccn__tensor *share(ccn__rt *rt, const ccn__tensor *t) {
     memcpy(c->members, t->members, ccn__members_size(t->members->k));
   }
   for (uint32_t r = 0; r < t->world; r++)
-    if (t->buf[r]) c->buf[r] = ccn__buf_ref(t->buf[r]);
+    if (t->buf[r]) c->buf[r] = ccn__buf_share(t->buf[r]);
   return c;
 }
 
@@ -180,7 +180,7 @@ ccn__val ccn__tensor_on(ccn__rt *rt, ccn__tensor *t, uint32_t rank, ccn__span sp
     memcpy(x->members, t->members, ccn__members_size(t->members->k));
   }
   for (uint32_t a = 0; a < x->naxes; a++) x->place[a] = (ccn__cplace){.kind = CCN__REPLICATED, .unit = 1};
-  for (uint32_t r = 0; r < x->world; r++) x->buf[r] = ccn__buf_ref(t->buf[rank]);
+  for (uint32_t r = 0; r < x->world; r++) x->buf[r] = ccn__buf_share(t->buf[rank]);
   return ccn__tensor_val(x);
 }
 
@@ -255,7 +255,7 @@ ccn__val ccn__fn_per_rank(ccn__rt *rt, const ccn__builtin_call *c) {
       ccn__hint(rt->diags, d, "return the same dtype and shape for every rank");
       ccn__rt_raise(rt, d);
     }
-    out->buf[r] = ccn__buf_ref(t->buf[r]);
+    out->buf[r] = ccn__buf_share(t->buf[r]);
   }
   rt->per_rank--;
   return ccn__tensor_val(out);

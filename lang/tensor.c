@@ -117,6 +117,10 @@ ccn__tensor *ccn__tensor_whole(ccn__rt *rt, ccn__tensor *t) {
 void ccn__tensor_take(ccn__tensor *to, ccn__tensor *from) {
   for (uint32_t r = 0; r < to->world; r++) {
     ccn__buf *old = to->buf[r];
+    if (old && old->outside) { /* the host looks at this memory */
+      if (from->buf[r] && old->bytes) memmove(old->data, from->buf[r]->data, old->bytes);
+      continue;
+    }
     to->buf[r] = from->buf[r] ? ccn__buf_ref(from->buf[r]) : NULL;
     ccn__buf_unref(old);
   }
@@ -136,6 +140,10 @@ static void describe_place(ccn__rt *rt, const ccn__cplace *p, uint32_t a, ccn__t
   ccn__text_printf(s, " over %s", rt->mesh.name[a]);
 }
 
+void ccn__tensor_placement(ccn__rt *rt, const ccn__tensor *t, ccn__text *s) {
+  for (uint32_t a = 0; a < t->naxes; a++) describe_place(rt, &t->place[a], a, s);
+}
+
 const char *ccn__tensor_describe(ccn__rt *rt, const ccn__tensor *t) {
   ccn__text s;
   ccn__text_init(&s, rt->diags->arena);
@@ -148,6 +156,6 @@ const char *ccn__tensor_describe(ccn__rt *rt, const ccn__tensor *t) {
       ccn__text_printf(&s, "%s%lld", d ? ", " : "[", (long long)t->dim[d]);
     if (t->rank) ccn__text_putc(&s, ']');
   }
-  for (uint32_t a = 0; a < t->naxes; a++) describe_place(rt, &t->place[a], a, &s);
+  ccn__tensor_placement(rt, t, &s);
   return s.at;
 }

@@ -193,6 +193,8 @@ static bool do_algorithm(ccn__schedule_run *r, const ccn__ast *call, step *t, bo
 
 static bool do_mark(ccn__schedule_run *r, const ccn__ast *call, step *t, bool *empty) {
   const char *f = call->a->name;
+  if (strcmp(f, "accumulate") == 0) /* the interpreter has to define its result first */
+    return fail(r, 402, call->span, "not there yet", "`accumulate` is reserved: sums are added in the accumulation dtype", "leave it out");
   ccn__ids ops = {0};
   int64_t value = 1;
   uint32_t n = call->list.n;

@@ -105,11 +105,11 @@ static int report(const arguments *a, ccn_context *c, ccn_status status) {
   switch (status) {
   case CCN_OK: return EXIT_FINE;
   case CCN_ERROR: return environment_failed(c) ? EXIT_ENVIRONMENT : EXIT_PROGRAM;
-  case CCN_OUT_OF_MEMORY: say_error(a, "CCN0702", "out of memory", ""); return EXIT_ENVIRONMENT;
+  case CCN_OUT_OF_MEMORY: say_error(a, "CCN0608", "out of memory", ""); return EXIT_ENVIRONMENT;
   case CCN_INVALID_ARGUMENT: return EXIT_USAGE;
   case CCN_INTERRUPTED: {
     struct sigaction action;
-    say_error(a, "CCN0703", "interrupted", "");
+    say_error(a, "CCN0603", "interrupted", "");
     memset(&action, 0, sizeof action);
     sigemptyset(&action.sa_mask);
     action.sa_handler = SIG_DFL;
@@ -117,7 +117,7 @@ static int report(const arguments *a, ccn_context *c, ccn_status status) {
     raise(SIGINT); /* so that a shell sees what happened */
     return 128 + SIGINT;
   }
-  default: say_error(a, "CCN0704", "a defect of ccn", ccn_status_name(status)); return EXIT_DEFECT;
+  default: say_error(a, "CCN0699", "a defect of ccn", ccn_status_name(status)); return EXIT_DEFECT;
   }
 }
 

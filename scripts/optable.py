@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """optable.py: writes the table of ops in docs/language.md from lang/ops.def, and the tables of dtypes, reduction
-operators and error codes from their .def files.
+operators and error codes from their .def files, and looks whether it mentions every function of scripts and every
+statement of schedules.
 
     scripts/optable.py            rewrites what stands between the markers
     scripts/optable.py --check    changes nothing; status 1 and a diff if a table is out of date
@@ -134,6 +135,13 @@ def codes():
     return out
 
 
+def not_mentioned(page):
+    """Functions of scripts and statements of schedules that the page does not show."""
+    builtins = re.findall(r'^  \{"(\w+)", "', (ROOT / "lang" / "script_builtins.c").read_text(), re.MULTILINE)
+    passes = re.findall(r"^PASS\((\w+),", (ROOT / "passes" / "passes.def").read_text(), re.MULTILINE)
+    return [f for f in builtins + passes if not re.search(rf"`[^`\n]*\b{f}\([^`\n]*`", page)]
+
+
 TABLES = {"ops": ops, "dtypes": dtypes, "redops": redops, "codes": codes}
 
 
@@ -150,6 +158,11 @@ def main(arguments):
             return 1
         body = "\n".join(["", *table(), "", ""])
         new = pattern.sub(lambda m: m[1] + body + m[3], new)
+    missing = not_mentioned(new)
+    if missing:
+        print(f"{PAGE.name} does not mention {', '.join(missing)}", file=sys.stderr)
+        if arguments:
+            return 1
     if new == old:
         return 0
     if arguments:

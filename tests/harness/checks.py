@@ -62,6 +62,22 @@ def check_header(tally):
         tally.check(f"ccn.h as {language[-1]} with {compiler}", done.err if done.status else None)
 
 
+def check_cpp(tally, build):
+    """tests/**/test_*.cpp: hosts written in C++, against the static library."""
+    for source in files_below(TESTS, "test_*.cpp"):
+        compiler = next((c for c in ("g++", "clang++") if shutil.which(c)), None)
+        if not compiler:
+            tally.skip(relative(source), "there is no C++ compiler")
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "host"
+            done = run([compiler, "-std=c++11", "-Wall", "-Wextra", "-Werror", "-pedantic", f"-I{ROOT / 'include'}",
+                        source, build.folder / "libccn.a", "-lm", "-o", program])
+            if done.status == 0:
+                done = run([program])
+        tally.check(relative(source), None if done.status == 0 else done.out + done.err)
+
+
 def project_flags(build):
     """Compiler and flags of a file of hot loops, without its paths."""
     for entry in json.loads((build.folder / "compile_commands.json").read_text()):
@@ -113,6 +129,7 @@ def suite(build, options):
     check_forbidden(tally, build)
     check_globals(tally, build)
     check_header(tally)
+    check_cpp(tally, build)
     check_probe(tally, build)
     return tally
 

@@ -5,8 +5,9 @@ import json
 import os
 import pathlib
 import re
+import resource
 import subprocess
-import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -16,6 +17,8 @@ CORES = max(1, len(os.sched_getaffinity(0)))
 
 # A command that hangs is a failure, not a hang of the tests.
 TIMEOUT = 300
+# Bytes of any file that a command may write.
+MOST_OUTPUT = 1 << 28
 
 
 class Tally:
@@ -73,20 +76,31 @@ class Finished:
 
 
 def run(command, cwd=ROOT, timeout=TIMEOUT, env=None, input=None):
+    """Runs a command to its end, or to its time; a program that writes without end is stopped by a signal."""
     start = time.monotonic()
-    whole_env = dict(os.environ, **(env or {}))
-    try:
-        p = subprocess.run([str(c) for c in command], cwd=cwd, timeout=timeout, env=whole_env,
-                           stdin=subprocess.DEVNULL if input is None else None,
-                           input=input, capture_output=True)
-        return Finished(p.returncode, p.stdout.decode("utf-8", "replace"), p.stderr.decode("utf-8", "replace"),
-                        time.monotonic() - start)
-    except OSError as e:
-        return Finished(127, "", f"cannot run {command[0]}: {e}\n", 0)
-    except subprocess.TimeoutExpired as e:
-        def text(b):
-            return (b or b"").decode("utf-8", "replace")
-        return Finished(None, text(e.stdout), text(e.stderr), time.monotonic() - start)
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        given.write(input or b"")
+        given.seek(0)
+        try:
+            p = subprocess.Popen([str(c) for c in command], cwd=cwd, env=dict(os.environ, **(env or {})), stdin=given,
+                                 stdout=out, stderr=err)
+        except OSError as e:
+            return Finished(127, "", f"cannot run {command[0]}: {e}\n", 0)
+        try:
+            resource.prlimit(p.pid, resource.RLIMIT_FSIZE, (MOST_OUTPUT, MOST_OUTPUT))
+        except OSError:
+            pass  # it has ended already
+        try:
+            status = p.wait(timeout)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            p.wait()
+            status = None
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode("utf-8", "replace"))
+        return Finished(status, *texts, time.monotonic() - start)
 
 
 class Build:
@@ -131,7 +145,3 @@ def relative(path):
         return pathlib.Path(path).relative_to(ROOT).as_posix()
     except ValueError:
         return str(path)
-
-
-def eprint(text):
-    print(text, file=sys.stderr, flush=True)

@@ -38,7 +38,10 @@ def apt_settings():
 def checkout(target):
     """The files of the working tree that git does not ignore; no .git: the scripts must not need one."""
     listed = run(["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"])
-    for name in filter(None, listed.out.split("\0")):
+    names = listed.out.split("\0") if listed.status == 0 else [
+        p.relative_to(ROOT).as_posix() for p in ROOT.rglob("*")
+        if not p.relative_to(ROOT).parts[0].startswith("build") and "__pycache__" not in p.parts]
+    for name in filter(None, names):
         if (ROOT / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, target / name)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import shutil
+import time
 import traceback
 
 from . import checks, cli, fresh, fuzz, graphs, pages, placements, programs, ui, units, vectors, wrong
@@ -31,10 +32,10 @@ class BuildFailed(Exception):
     pass
 
 
-def make(name, *settings, compiler="gcc", env=None):
+def make(name, *settings, compiler="gcc", targets=()):
     """Configures and builds build-test/NAME; its compiler is set in the environment, as meson wants it."""
     folder = FOLDER / name
-    env = dict(env or {}, CC=compiler)
+    env = {"CC": compiler}
     if (folder / "build.ninja").exists():
         configured = run(["meson", "setup", "--reconfigure", folder, *settings], env=env)
     else:
@@ -42,22 +43,24 @@ def make(name, *settings, compiler="gcc", env=None):
         configured = run(["meson", "setup", folder, *settings], env=env)
     if configured.status != 0:
         raise BuildFailed(configured.out[-4000:] + configured.err[-2000:])
-    built = run(["ninja", "-C", folder, "-j", CORES], timeout=1800, env=env)
+    built = run(["ninja", "-C", folder, "-j", CORES, *targets], timeout=1800, env=env)
     if built.status != 0:
-        raise BuildFailed(built.out[-6000:] + built.err[-2000:])
+        at = built.out.find("FAILED:")
+        raise BuildFailed(f"{name}: " + built.out[max(0, at):][:6000] + built.err[-2000:])
     return Build(folder)
 
 
 def run_suites(build, names, options):
     total = Tally("")
     for name in names:
+        start = time.monotonic()
         try:
             tally = SUITES[name](build, options)
         except Exception:  # a defect of the runner, or what it could not expect: red, and on to the next suite
             tally = Tally(name)
             tally.fail("the suite itself", traceback.format_exc())
-        notes = f" ({'; '.join(tally.notes)})" if tally.notes else ""
-        print(f"  {name}: {tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped{notes}", flush=True)
+        notes = "; ".join([f"{time.monotonic() - start:.0f} s", *tally.notes])
+        print(f"  {name}: {tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped ({notes})", flush=True)
         total.add(tally)
     return total
 
@@ -80,16 +83,16 @@ def job_sanitizers(options):
 
 def job_fuzz(options):
     build = make("fuzz", "-Dfuzz=true", "-Db_sanitize=address,undefined", "-Db_lundef=false",
-                 "-Dc_args=-fno-sanitize-recover=all", compiler="clang")
+                 "-Dc_args=-fno-sanitize-recover=all", compiler="clang", targets=["fuzzers"])
     return fuzz.smoke(build, plain_build(), options)
 
 
 def job_coverage(options):
-    return fuzz.coverage(make("coverage", "-Db_coverage=true", "-Dbuildtype=debug"), plain_build(), options)
+    return fuzz.coverage(make("coverage", "-Db_coverage=true", "-Dbuildtype=debug", targets=["fuzzers"]), plain_build(), options)
 
 
 def job_valgrind(options):
-    return checks.memcheck(plain_build(), options)
+    return checks.memcheck(make("gcc", "-Dwerror=true"), options)
 
 
 def job_fresh(options):
@@ -98,7 +101,7 @@ def job_fresh(options):
 
 def plain_build():
     """The plain build, whose ccn makes inputs for other jobs."""
-    return make("gcc", "-Dwerror=true")
+    return make("gcc", "-Dwerror=true", targets=["repl/ccn"])
 
 
 # name → (function, in which sets)

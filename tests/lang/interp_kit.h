@@ -73,10 +73,9 @@ static void kit_open(kit *k, const char *sizes) {
   k->rt.world = ccn__mesh_world(&k->rt.mesh);
   ccn__trap t;
   CCN__TRY(&k->heap, t)
-  {
-    k->g = ccn__graph_new(&k->arena, &k->names, "test", &k->rt.mesh);
-  }
-  CCN__CATCH(&k->heap, t) exit(3);
+  { k->g = ccn__graph_new(&k->arena, &k->names, "test", &k->rt.mesh); }
+  CCN__CATCH(&k->heap, t)
+  exit(3);
 }
 
 static inline void kit_open_n(kit *k, int n) { /* one axis of n ranks */
@@ -100,9 +99,7 @@ static void kit_close(kit *k) {
   do { \
     ccn__trap safe_trap; \
     CCN__TRY(&(k)->heap, safe_trap) \
-    { \
-      __VA_ARGS__; \
-    } \
+    { __VA_ARGS__; } \
     CCN__CATCH(&(k)->heap, safe_trap) \
     { \
       printf("# thrown at %s:%d\n", __FILE__, __LINE__); \
@@ -159,12 +156,15 @@ static ccn__type ty(kit *k, ccn__dtype t, const char *dims, const char *places) 
       s += strspn(s, " ");
     }
   }
-  CCN__CATCH(&k->heap, trap) exit(3);
+  CCN__CATCH(&k->heap, trap)
+  exit(3);
   return r;
 }
 
-#define ATTRS(...) ((ccn__attrs){(const ccn__attr[]){__VA_ARGS__}, sizeof((ccn__attr[]){__VA_ARGS__}) / sizeof(ccn__attr)})
-#define AI(k_, v_) {.key = CCN__A_##k_, .i = (v_)}
+#define ATTRS(...) \
+  ((ccn__attrs){(const ccn__attr[]){__VA_ARGS__}, sizeof((ccn__attr[]){__VA_ARGS__}) / sizeof(ccn__attr)})
+#define AI(k_, v_) \
+  { .key = CCN__A_##k_, .i = (v_) }
 #define NONE ((ccn__attrs){NULL, 0})
 
 static uint32_t region; /* where add puts nodes */
@@ -173,14 +173,14 @@ static ccn__id add_n(kit *k, ccn__op op, ccn__type t, ccn__attrs attrs, uint32_t
   ccn__id id = 0;
   ccn__trap trap;
   CCN__TRY(&k->heap, trap)
-  {
-    id = ccn__graph_add(k->g, op, in, n, &t, attrs, (ccn__span){0}, region);
-  }
-  CCN__CATCH(&k->heap, trap) exit(3);
+  { id = ccn__graph_add(k->g, op, in, n, &t, attrs, (ccn__span){0}, region); }
+  CCN__CATCH(&k->heap, trap)
+  exit(3);
   return id;
 }
 #define add(k, op, t, attrs, ...) \
-  add_n(k, CCN__OP_##op, t, attrs, sizeof((ccn__id[]){__VA_ARGS__}) / sizeof(ccn__id), (ccn__id[]){__VA_ARGS__})
+  add_n(k, CCN__OP_##op, t, attrs, sizeof((ccn__id[]){__VA_ARGS__}) / sizeof(ccn__id), \
+        (ccn__id[]){__VA_ARGS__})
 #define add0(k, op, t, attrs) add_n(k, CCN__OP_##op, t, attrs, 0, NULL)
 
 static void returns(kit *k, ccn__id id) {
@@ -199,7 +199,8 @@ static inline uint64_t mix(uint64_t x) {
 /* Floats with rounding in every sum, positive and negative; integers of all bits. */
 static inline void noise(void *out, ccn__dtype t, uint32_t rank, int64_t i, int salt) {
   const uint64_t m = mix((uint64_t)i * 0x9e3779b97f4a7c15u + rank * 977u + (uint64_t)salt * 31337u + 1);
-  if (ccn__dtype_is_float(t)) ccn__store_f64(t, out, ((double)(m >> 11) * 0x1p-52 - 1) * (double)(1 << (m & 7)));
+  if (ccn__dtype_is_float(t))
+    ccn__store_f64(t, out, ((double)(m >> 11) * 0x1p-52 - 1) * (double)(1 << (m & 7)));
   else ccn__store_i64(t, out, t == CCN__BOOL ? (int64_t)(m >> 9 & 1) : (int64_t)m);
 }
 
@@ -256,23 +257,28 @@ static ccn__id param(kit *k, ccn__type t, make_fn *make, int salt) {
 
 static void run_once(kit *k, bool unshared) {
   ccn__trap t;
-  ccn__exec x = {.rt = &k->rt, .g = k->g, .sym = k->sym, .bundle = k->bundle, .arg = k->arg, .result = k->result,
-                 .label = "test", .unshared = unshared};
+  ccn__exec x = {.rt = &k->rt,
+                 .g = k->g,
+                 .sym = k->sym,
+                 .bundle = k->bundle,
+                 .arg = k->arg,
+                 .result = k->result,
+                 .label = "test",
+                 .unshared = unshared};
   CCN__TRY(&k->heap, t)
   {
     ccn__interp(&x);
     k->status = CCN_OK;
   }
   CCN__CATCH(&k->heap, t)
-  {
-    k->status = t.status;
-  }
+  { k->status = t.status; }
 }
 
 static bool same_pieces(const ccn__tensor *x, const ccn__tensor *y) {
   for (uint32_t r = 0; r < x->world; r++) {
     if (!x->buf[r] != !y->buf[r]) return false;
-    if (x->buf[r] && (x->buf[r]->bytes != y->buf[r]->bytes || memcmp(x->buf[r]->data, y->buf[r]->data, x->buf[r]->bytes)))
+    if (x->buf[r] &&
+        (x->buf[r]->bytes != y->buf[r]->bytes || memcmp(x->buf[r]->data, y->buf[r]->data, x->buf[r]->bytes)))
       return false;
   }
   return true;
@@ -306,13 +312,15 @@ static inline char *whole(kit *k, const ccn__tensor *t) {
     if (!ccn__rank_has(&k->rt.mesh, r, t->place)) continue;
     ccn__box_of(&k->rt.mesh, r, t->rank, t->dim, t->place, &b);
     for (int64_t i = 0; i < b.elements; i++)
-      memcpy(out + (size_t)global_of(t, &b, i) * item, (const char *)t->buf[r]->data + (size_t)i * item, item);
+      memcpy(out + (size_t)global_of(t, &b, i) * item, (const char *)t->buf[r]->data + (size_t)i * item,
+             item);
   }
   return out;
 }
 
 static inline double at(const ccn__tensor *t, uint32_t rank, int64_t i) {
-  return ccn__load_f64((ccn__dtype)t->dtype, (const char *)t->buf[rank]->data + (size_t)i * ccn__dtype_size((ccn__dtype)t->dtype));
+  return ccn__load_f64((ccn__dtype)t->dtype,
+                       (const char *)t->buf[rank]->data + (size_t)i * ccn__dtype_size((ccn__dtype)t->dtype));
 }
 
 /* Whether two tensors have the same global bytes. */

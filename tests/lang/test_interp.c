@@ -41,7 +41,8 @@ static void test_boxes(void) {
   ok(formula, "pieces lie where the formula says");
   const ccn__mesh mesh = {.naxes = 3, .size = {2, 3, 2}};
   const ccn__cplace p[3] = {{.kind = CCN__REPLICATED}, {.kind = CCN__AT, .coord = 1}, {.kind = CCN__LOCAL}};
-  ok(ccn__rank_twin(&mesh, 9, p) == 3 && ccn__rank_has(&mesh, 9, p) && !ccn__rank_has(&mesh, 6, p), "twins and at");
+  ok(ccn__rank_twin(&mesh, 9, p) == 3 && ccn__rank_has(&mesh, 9, p) && !ccn__rank_has(&mesh, 6, p),
+     "twins and at");
 }
 
 static void test_copy_box(void) {
@@ -67,18 +68,25 @@ static void combine(int op, ccn__dtype t, void *out, const void *a, const void *
   (void)ccn__kernel((ccn__kernel_id)kernels[op], t, out, a, b, NULL, 1);
 }
 
-/* The node over [start, start + 2^level) of n leaves; false if it has none. */
-static bool tree(int op, ccn__dtype acc, const char *x, int64_t n, int64_t start, int level, void *out) {
+/* The node over [start, start + 2^level) of the leaves [from, n); false if it has none. */
+static bool subtree(int op, ccn__dtype acc, const char *x, int64_t from, int64_t n, int64_t start, int level,
+                    void *out) {
   char l[8], r[8];
-  if (start >= n) return false;
+  if (start >= n || start + ((int64_t)1 << level) <= from) return false;
   if (level == 0) return memcpy(out, x + start * (int64_t)ccn__dtype_size(acc), ccn__dtype_size(acc)), true;
-  if (!tree(op, acc, x, n, start, level - 1, l)) return false;
-  if (!tree(op, acc, x, n, start + ((int64_t)1 << (level - 1)), level - 1, r)) return memcpy(out, l, 8), true;
+  const bool left = subtree(op, acc, x, from, n, start, level - 1, l);
+  const bool right = subtree(op, acc, x, from, n, start + ((int64_t)1 << (level - 1)), level - 1, r);
+  if (!left || !right) return memcpy(out, left ? l : r, 8), left || right;
   return combine(op, acc, out, l, r), true;
 }
 
+static bool tree(int op, ccn__dtype acc, const char *x, int64_t n, int64_t start, int level, void *out) {
+  return subtree(op, acc, x, 0, n, start, level, out);
+}
+
 /* dims: mask of reduced dims of [rows, cols] made by noise; the expected element `kept`. */
-static void expect(int op, ccn__dtype t, int64_t rows, int64_t cols, int mask, int64_t kept, int salt, void *out) {
+static void expect(int op, ccn__dtype t, int64_t rows, int64_t cols, int mask, int64_t kept, int salt,
+                   void *out) {
   const ccn__dtype acc = ccn__dtype_acc(t);
   const size_t item = ccn__dtype_size(acc);
   char *x = malloc((size_t)(rows * cols + 1) * item), e[8], r[8] = {0};
@@ -112,14 +120,17 @@ static bool sum_1d(int op, ccn__dtype t, int64_t n, int ranks) {
   bool good = run(&k);
   expect(op, t, n, 1, 3, 0, op, want);
   good = good && memcmp(k.result[0]->buf[ranks - 1]->data, want, ccn__dtype_size(t)) == 0;
-  if (!good) printf("# %s %s n %lld ranks %d\n", ccn__redop_name((ccn__redop)op), ccn__dtype_name(t), (long long)n, ranks);
+  if (!good)
+    printf("# %s %s n %lld ranks %d\n", ccn__redop_name((ccn__redop)op), ccn__dtype_name(t), (long long)n,
+           ranks);
   kit_close(&k);
   return good;
 }
 
 static void test_sums_1d(void) {
   static const int64_t sizes[] = {0, 1, 2, 3, 7, 64, 1003, 4097};
-  static const ccn__dtype types[] = {CCN__F32, CCN__F64, CCN__F16, CCN__BF16, CCN__I64, CCN__I32, CCN__I16, CCN__I8, CCN__U8};
+  static const ccn__dtype types[] = {CCN__F32, CCN__F64, CCN__F16, CCN__BF16, CCN__I64,
+                                     CCN__I32, CCN__I16, CCN__I8,  CCN__U8};
   for (int op = SUM; op <= MIN; op++) {
     bool good = true;
     for (size_t t = 0; t < CCN__COUNT(types); t++)
@@ -134,7 +145,8 @@ static void test_sums_1d(void) {
 }
 
 /* x: f32[rows, cols] with these places over two axes; reduced over `mask`; paid at once or one axis after the other. */
-static bool sum_2d(ccn__dtype t, int64_t rows, int64_t cols, int na, int nb, const char *places, int mask, bool at_once) {
+static bool sum_2d(ccn__dtype t, int64_t rows, int64_t cols, int na, int nb, const char *places, int mask,
+                   bool at_once) {
   kit k;
   char sizes[16], dims[48], owed[16] = "", after[16] = "", want[8];
   bool cut[2] = {false, false};
@@ -155,7 +167,8 @@ static bool sum_2d(ccn__dtype t, int64_t rows, int64_t cols, int na, int nb, con
   const ccn__attr dim = {.key = CCN__A_DIMS, .n = mask == 3 ? 2 : 1, .ints = which};
   ccn__id s = add(&k, SUM, ty(&k, t, kept, owed), ((ccn__attrs){&dim, 1}), x);
   if (at_once && (cut[0] || cut[1])) {
-    s = add(&k, ALLREDUCE, ty(&k, t, kept, after), ATTRS(AI(RED, SUM), AI(OVER, (cut[0] ? 1 : 0) | (cut[1] ? 2 : 0))), s);
+    s = add(&k, ALLREDUCE, ty(&k, t, kept, after),
+            ATTRS(AI(RED, SUM), AI(OVER, (cut[0] ? 1 : 0) | (cut[1] ? 2 : 0))), s);
   } else {
     for (int a = 1; a >= 0; a--) { /* the later axis first: parts stay owed over the other */
       if (!cut[a]) continue;
@@ -183,15 +196,18 @@ static bool sum_2d(ccn__dtype t, int64_t rows, int64_t cols, int na, int nb, con
 }
 
 static void test_sums_2d(void) {
-  static const char *const places[] = {"R  R", "S0 R", "R  S0", "S1 R", "R  S1", "S0 S1", "S1 S0", "S0 S0", "S1 S1"};
-  static const int64_t sizes[][2] = {{1, 1}, {3, 5}, {7, 64}, {64, 7}, {33, 31}, {2, 1027}, {1100, 3}, {0, 4}, {4, 0}};
+  static const char *const places[] = {"R  R",  "S0 R",  "R  S0", "S1 R", "R  S1",
+                                       "S0 S1", "S1 S0", "S0 S0", "S1 S1"};
+  static const int64_t sizes[][2] = {{1, 1},    {3, 5},    {7, 64}, {64, 7}, {33, 31},
+                                     {2, 1027}, {1100, 3}, {0, 4},  {4, 0}};
   bool good[2] = {true, true};
   for (size_t p = 0; p < CCN__COUNT(places); p++)
     for (size_t s = 0; s < CCN__COUNT(sizes); s++)
       for (int mask = 1; mask <= 3; mask++)
         for (int at_once = 0; at_once < 2; at_once++)
           for (int m = 0; m < 3; m++)
-            good[at_once] &= sum_2d(p & 1 ? CCN__F16 : CCN__F32, sizes[s][0], sizes[s][1], 1 + m * 2, 3 - m, places[p], mask, at_once);
+            good[at_once] &= sum_2d(p & 1 ? CCN__F16 : CCN__F32, sizes[s][0], sizes[s][1], 1 + m * 2, 3 - m,
+                                    places[p], mask, at_once);
   ok(good[1], "sums over one and both dims, cut by one and two axes, have one tree's bits");
   ok(good[0], "the same when the axes are paid one after the other");
 }
@@ -202,18 +218,23 @@ static void test_parts_move(void) {
   for (int ranks = 1; ranks <= 5; ranks++) {
     kit k;
     kit_open(&k, num(ranks));
-    const ccn__dim *const start[] = {dim_of(&k, 1), dim_of(&k, 0)}, *const count[] = {dim_of(&k, 2), dim_of(&k, 2)};
+    const ccn__dim *const start[] = {dim_of(&k, 1), dim_of(&k, 0)}, *const count[] = {dim_of(&k, 2),
+                                                                                      dim_of(&k, 2)};
     const int64_t perm[] = {1, 0}, dims[] = {0}, drop[] = {0, 0};
     const ccn__id x = param(&k, ty(&k, CCN__F16, "37,6", "S0"), noise, 9);
-    const ccn__id s = add(&k, SUM, ty(&k, CCN__F16, "6", "P1"), ATTRS({.key = CCN__A_DIMS, .n = 1, .ints = dims}), x);
+    const ccn__id s =
+      add(&k, SUM, ty(&k, CCN__F16, "6", "P1"), ATTRS({.key = CCN__A_DIMS, .n = 1, .ints = dims}), x);
     const ccn__id r = add(&k, RESHAPE, ty(&k, CCN__F16, "2,3", "P1"), NONE, s);
-    const ccn__id t = add(&k, TRANSPOSE, ty(&k, CCN__F16, "3,2", "P1"), ATTRS({.key = CCN__A_PERM, .n = 2, .ints = perm}), r);
-    const ccn__id i = add(&k, INDEX, ty(&k, CCN__F16, "2,2", "P1"),
-                          ATTRS({.key = CCN__A_START, .n = 2, .dims = start}, {.key = CCN__A_COUNT, .n = 2, .dims = count},
-                                {.key = CCN__A_DROP, .n = 2, .ints = drop}),
-                          t);
+    const ccn__id t =
+      add(&k, TRANSPOSE, ty(&k, CCN__F16, "3,2", "P1"), ATTRS({.key = CCN__A_PERM, .n = 2, .ints = perm}), r);
+    const ccn__id i =
+      add(&k, INDEX, ty(&k, CCN__F16, "2,2", "P1"),
+          ATTRS({.key = CCN__A_START, .n = 2, .dims = start}, {.key = CCN__A_COUNT, .n = 2, .dims = count},
+                {.key = CCN__A_DROP, .n = 2, .ints = drop}),
+          t);
     returns(&k, add(&k, ALLREDUCE, ty(&k, CCN__F16, "2,2", "R"), ATTRS(AI(RED, SUM), AI(OVER, 1)), i));
-    returns(&k, add(&k, REDUCESCATTER, ty(&k, CCN__F16, "6", "S0"), ATTRS(AI(RED, SUM), AI(OVER, 1), AI(DIM, 0)), s));
+    returns(&k, add(&k, REDUCESCATTER, ty(&k, CCN__F16, "6", "S0"),
+                    ATTRS(AI(RED, SUM), AI(OVER, 1), AI(DIM, 0)), s));
     returns(&k, add(&k, TO_LOCAL, ty(&k, CCN__F16, "6", "L"), ATTRS(AI(OVER, 1)), s));
     returns(&k, i);
     good &= run(&k);
@@ -223,13 +244,41 @@ static void test_parts_move(void) {
       expect(SUM, CCN__F16, 37, 6, 1, e, 9, &want);
       good &= memcmp(whole_rs + 2 * e, &want, 2) == 0;
       const int row = e % 3, col = e / 3; /* of the transpose, [3, 2] */
-      if (row) good &= memcmp((char *)k.result[0]->buf[ranks - 1]->data + 2 * ((row - 1) * 2 + col), &want, 2) == 0;
+      if (row)
+        good &= memcmp((char *)k.result[0]->buf[ranks - 1]->data + 2 * ((row - 1) * 2 + col), &want, 2) == 0;
       if (row) good &= at(k.result[3], 0, (row - 1) * 2 + col) == at(k.result[2], 0, e);
     }
     free(whole_rs);
     kit_close(&k);
   }
-  ok(good, "parts go through reshape, transpose, index; reducescatter merges and cuts; local folds and rounds");
+  ok(good,
+     "parts go through reshape, transpose, index; reducescatter merges and cuts; local folds and rounds");
+}
+
+/* What a rank's parts fold to when something else than a collective wants them: the tree over its piece. */
+static void test_local_folds(void) {
+  bool good = true;
+  for (int ranks = 2; ranks <= 7; ranks++) {
+    kit k;
+    kit_open(&k, num(ranks));
+    const int64_t n = 1003;
+    const ccn__id x = param(&k, ty(&k, CCN__F32, num(n), "S0"), noise, 2);
+    const ccn__id s = add(&k, SUM, ty(&k, CCN__F32, "", "P1"), NONE, x);
+    returns(&k, add(&k, TO_LOCAL, ty(&k, CCN__F32, "", "L"), ATTRS(AI(OVER, 1)), s));
+    returns(&k, add(&k, NEG, ty(&k, CCN__F32, "", "P1"), NONE, s)); /* folds and stays owed */
+    float v[1003];
+    for (int64_t i = 0; i < n; i++) noise(&v[i], CCN__F32, 0, i, 2);
+    good &= run(&k);
+    for (int r = 0; good && r < ranks; r++) {
+      int64_t from, end;
+      float want[2];
+      ccn__slice_range(n, 1, ranks, r, &from, &end);
+      (void)subtree(SUM, CCN__F32, (const char *)v, from, end, 0, 20, want);
+      good &= at(k.result[0], (uint32_t)r, 0) == want[0] && at(k.result[1], (uint32_t)r, 0) == -want[0];
+    }
+    kit_close(&k);
+  }
+  ok(good, "local pieces fold to the tree over what the rank has");
 }
 
 static void test_neutral(void) {
@@ -249,7 +298,8 @@ static void test_neutral(void) {
     good &= run(&k);
     const bool f = ccn__dtype_is_float(t);
     const double lowest[] = {-INFINITY, -INFINITY, -128, 0}, highest[] = {INFINITY, INFINITY, 127, 255};
-    good &= at(k.result[0], 2, 0) == 0 && (!f || signbit(at(k.result[0], 2, 0))) && at(k.result[1], 2, 0) == 1;
+    good &=
+      at(k.result[0], 2, 0) == 0 && (!f || signbit(at(k.result[0], 2, 0))) && at(k.result[1], 2, 0) == 1;
     good &= at(k.result[2], 2, 0) == lowest[i] && at(k.result[3], 2, 0) == highest[i];
     kit_close(&k);
   }
@@ -278,7 +328,8 @@ static void test_zero_and_nothing(void) {
   bool good = run(&k);
   ok(good && signbit(at(k.result[0], 3, 0)), "-0 + -0 = -0, also with empty ranks");
   ok(good && at(k.result[1], 3, 0) == 0 && !signbit(at(k.result[1], 3, 0)), "the sum of nothing is +0");
-  ok(good && at(k.result[2], 0, 0) == 0 && at(k.result[3], 0, 0) == 1, "any of nothing is false, all is true");
+  ok(good && at(k.result[2], 0, 0) == 0 && at(k.result[3], 0, 0) == 1,
+     "any of nothing is false, all is true");
   const ccn__id m = add(&k, MAX, ty(&k, CCN__F32, "", "P3"), NONE, y);
   returns(&k, m);
   run_once(&k, false);
@@ -335,14 +386,16 @@ static bool reduces(int op, ccn__dtype t, int order, int na, int nb, int64_t n) 
     good &= memcmp((char *)k.result[2]->buf[0]->data + (size_t)i * item, r, item) == 0;
   }
   good = good && (na * nb == 1 || !k.result[2]->buf[1]);
-  if (!good) printf("# op %d %s order %d mesh %s n %lld\n", op, ccn__dtype_name(t), order, sizes, (long long)n);
+  if (!good)
+    printf("# op %d %s order %d mesh %s n %lld\n", op, ccn__dtype_name(t), order, sizes, (long long)n);
   free(rs);
   kit_close(&k);
   return good;
 }
 
 static void test_reductions(void) {
-  static const ccn__dtype types[] = {CCN__F64, CCN__F32, CCN__F16, CCN__BF16, CCN__I64, CCN__I32, CCN__I16, CCN__I8, CCN__U8, CCN__BOOL};
+  static const ccn__dtype types[] = {CCN__F64, CCN__F32, CCN__F16, CCN__BF16, CCN__I64,
+                                     CCN__I32, CCN__I16, CCN__I8,  CCN__U8,   CCN__BOOL};
   static const int64_t sizes[] = {0, 1, 3, 64, 1027};
   for (int op = SUM; op <= AVG; op++) {
     bool good = true;
@@ -351,7 +404,8 @@ static void test_reductions(void) {
       if (types[t] == CCN__BOOL && op != MAX && op != MIN) continue;
       for (int order = CCN__ORDER_RANK; order <= CCN__ORDER_TREE; order++)
         for (size_t s = 0; s < CCN__COUNT(sizes); s++)
-          good &= reduces(op, types[t], order, 1, 1, sizes[s]) && reduces(op, types[t], order, 3, 2, sizes[s]) &&
+          good &= reduces(op, types[t], order, 1, 1, sizes[s]) &&
+                  reduces(op, types[t], order, 3, 2, sizes[s]) &&
                   reduces(op, types[t], order, 1, 5, sizes[s]);
     }
     static const char *const names[] = {"", "sum", "prod", "max", "min", "avg"};
@@ -397,7 +451,8 @@ static bool moves(int n, int64_t rows, int64_t cols) {
   returns(&k, add(&k, BROADCAST, ty(&k, t, dims, "R"), ATTRS(OVER1, AI(ROOT, 0)), l));
   const ccn__lit *fill = lit_of(&k, 7);
   returns(&k, add(&k, SHIFT, ty(&k, t, dims, "L"), ATTRS(OVER1, AI(BY, -2)), l));
-  returns(&k, add(&k, SHIFT, ty(&k, t, dims, "L"), ATTRS(OVER1, AI(BY, 1), {.key = CCN__A_FILL, .lit = fill}), l));
+  returns(
+    &k, add(&k, SHIFT, ty(&k, t, dims, "L"), ATTRS(OVER1, AI(BY, 1), {.key = CCN__A_FILL, .lit = fill}), l));
   bool good = run(&k);
   for (int i = 0; good && i < 5; i++) {
     char *got = whole(&k, k.result[i]);
@@ -428,7 +483,8 @@ static void test_moves(void) {
   static const int64_t sizes[][2] = {{0, 3}, {1, 1}, {3, 4}, {13, 7}, {64, 33}};
   for (int n = 1; n <= 8; n++)
     for (size_t s = 0; s < CCN__COUNT(sizes); s++) good &= moves(n, sizes[s][0], sizes[s][1]);
-  ok(good && moves(64, 67, 3), "allgather, gather, broadcast, scatter, alltoall, slice, shift: n = 1..8 and 64");
+  ok(good && moves(64, 67, 3),
+     "allgather, gather, broadcast, scatter, alltoall, slice, shift: n = 1..8 and 64");
 }
 
 static void test_blocks_and_permute(void) {
@@ -440,8 +496,10 @@ static void test_blocks_and_permute(void) {
   const ccn__lit *fill = lit_of(&k, -1);
   const ccn__id l = param(&k, ty(&k, t, "2,6", "L"), noise, 4);
   returns(&k, add(&k, ALLTOALL, ty(&k, t, "2,6", "L"), ATTRS(OVER1, AI(DIM, 1)), l));
-  returns(&k, add(&k, PERMUTE, ty(&k, t, "2,6", "L"),
-                  ATTRS(OVER1, {.key = CCN__A_PAIRS, .n = 4, .ints = pairs}, {.key = CCN__A_FILL, .lit = fill}), l));
+  returns(&k,
+          add(&k, PERMUTE, ty(&k, t, "2,6", "L"),
+              ATTRS(OVER1, {.key = CCN__A_PAIRS, .n = 4, .ints = pairs}, {.key = CCN__A_FILL, .lit = fill}),
+              l));
   good = run(&k);
   for (uint32_t r = 0; good && r < 3; r++)
     for (int64_t e = 0; e < 12; e++) {
@@ -461,7 +519,8 @@ static void test_two_axes(void) {
   kit k;
   kit_open(&k, "2,3");
   const ccn__dtype t = CCN__I32;
-  const ccn__id l = param(&k, ty(&k, t, "11,5", "L L"), noise, 6), w = param(&k, ty(&k, t, "11,5", "R R"), noise, 6);
+  const ccn__id l = param(&k, ty(&k, t, "11,5", "L L"), noise, 6),
+                w = param(&k, ty(&k, t, "11,5", "R R"), noise, 6);
   const ccn__id s = add(&k, SLICE, ty(&k, t, "11,5", "S0 S0"), ATTRS(AI(OVER, 3), AI(DIM, 0)), w);
   const ccn__id h = add(&k, ALLGATHER, ty(&k, t, "11,5", "S0 R"), ATTRS(AI(OVER, 2)), s);
   returns(&k, s);
@@ -486,10 +545,14 @@ static void test_two_axes(void) {
 /* ---- random numbers --------------------------------------------------------------------------------------------------- */
 
 static ccn__id random_node(kit *k, ccn__op op, ccn__type t) {
-  const ccn__lit *seed = lit_of(k, 0x123456789a), *low = lit_of(k, -5), *high = lit_of(k, 10), *p = lit_float(k, 0.25);
-  const ccn__id step = add0(k, CONST, ty(k, CCN__I32, "", ""), ATTRS({.key = CCN__A_VALUE, .lit = lit_of(k, 3)}));
-  return add_n(k, op, t, ATTRS({.key = CCN__A_SEED, .lit = seed}, {.key = CCN__A_LOW, .lit = low},
-                               {.key = CCN__A_HIGH, .lit = high}, {.key = CCN__A_P, .lit = p}), 1, &step);
+  const ccn__lit *seed = lit_of(k, 0x123456789a), *low = lit_of(k, -5), *high = lit_of(k, 10),
+                 *p = lit_float(k, 0.25);
+  const ccn__id step =
+    add0(k, CONST, ty(k, CCN__I32, "", ""), ATTRS({.key = CCN__A_VALUE, .lit = lit_of(k, 3)}));
+  return add_n(k, op, t,
+               ATTRS({.key = CCN__A_SEED, .lit = seed}, {.key = CCN__A_LOW, .lit = low},
+                     {.key = CCN__A_HIGH, .lit = high}, {.key = CCN__A_P, .lit = p}),
+               1, &step);
 }
 
 static void test_random(void) {
@@ -497,8 +560,11 @@ static void test_random(void) {
   bool same = true, range = true, differ = true;
   for (size_t o = 0; o < CCN__COUNT(ops); o++)
     for (int dt = 0; dt < 3; dt++) {
-      static const ccn__dtype floats[] = {CCN__F32, CCN__F64, CCN__F16}, ints[] = {CCN__I32, CCN__I64, CCN__I8};
-      const ccn__dtype t = ops[o] == CCN__OP_RANDINT ? ints[dt] : ops[o] == CCN__OP_BERNOULLI ? CCN__BOOL : floats[dt];
+      static const ccn__dtype floats[] = {CCN__F32, CCN__F64, CCN__F16},
+                              ints[] = {CCN__I32, CCN__I64, CCN__I8};
+      const ccn__dtype t = ops[o] == CCN__OP_RANDINT     ? ints[dt]
+                           : ops[o] == CCN__OP_BERNOULLI ? CCN__BOOL
+                                                         : floats[dt];
       kit one;
       kit_open(&one, "1");
       returns(&one, random_node(&one, ops[o], ty(&one, t, "61,37", "R")));
@@ -521,7 +587,8 @@ static void test_random(void) {
         returns(&k, random_node(&k, ops[o], ty(&k, t, "61,37", "L")));
         same &= run(&k);
         for (int i = 0; i < 3; i++) same &= same_whole(&k, k.result[i], &one, one.result[0]);
-        differ &= memcmp(k.result[3]->buf[0]->data, k.result[3]->buf[1]->data, k.result[3]->buf[0]->bytes) != 0;
+        differ &=
+          memcmp(k.result[3]->buf[0]->data, k.result[3]->buf[1]->data, k.result[3]->buf[0]->bytes) != 0;
         kit_close(&k);
       }
       kit_close(&one);
@@ -635,13 +702,15 @@ static void test_bundles(void) {
       free(scaled);
       kit_close(&k);
     }
-  ok(good, "bundles: sums per tensor with cuts inside and between members, scalars broadcast per tensor, n = 1..9");
+  ok(good,
+     "bundles: sums per tensor with cuts inside and between members, scalars broadcast per tensor, n = 1..9");
 }
 
 /* ---- when memory ends ------------------------------------------------------------------------------------------------------ */
 
 static ccn__id small_graph(kit *k) {
-  const ccn__id x = param(k, ty(k, CCN__F32, "1030", "S0"), noise, 1), y = param(k, ty(k, CCN__F16, "300", "R"), noise, 1);
+  const ccn__id x = param(k, ty(k, CCN__F32, "1030", "S0"), noise, 1),
+                y = param(k, ty(k, CCN__F16, "300", "R"), noise, 1);
   const ccn__id s = add(k, SUM, ty(k, CCN__F32, "", "P1"), NONE, x);
   const ccn__id r = add(k, ALLREDUCE, ty(k, CCN__F32, "", "R"), ATTRS(AI(RED, SUM), AI(OVER, 1)), s);
   const ccn__id m = add(k, MUL, ty(k, CCN__F32, "1030", "S0"), NONE, x, r);
@@ -716,6 +785,7 @@ int main(void) {
   test_sums_1d();
   test_sums_2d();
   test_parts_move();
+  test_local_folds();
   test_neutral();
   test_zero_and_nothing();
   test_reductions();

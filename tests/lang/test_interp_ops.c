@@ -32,7 +32,8 @@ static bool equals(kit *k, int i, int64_t n, double (*want)(int64_t e)) {
   char *got = whole(k, t);
   bool good = true;
   for (int64_t e = 0; e < n; e++) {
-    const double v = ccn__load_f64((ccn__dtype)t->dtype, got + (size_t)e * ccn__dtype_size((ccn__dtype)t->dtype));
+    const double v =
+      ccn__load_f64((ccn__dtype)t->dtype, got + (size_t)e * ccn__dtype_size((ccn__dtype)t->dtype));
     if (good && v != want(e)) printf("# element %lld is %g, not %g\n", (long long)e, v, want(e));
     good &= v == want(e);
   }
@@ -47,7 +48,9 @@ static ccn__dtype now; /* the dtype of the test that runs */
 static double want_column(int64_t e) { return value(now, e, 1) * value(now, e / 300, 2); }
 static double want_row(int64_t e) { return value(now, e, 1) - value(now, e % 300, 3); }
 static double want_scalar(int64_t e) { return fmax(value(now, e, 1), value(now, 0, 4)); }
-static double want_where(int64_t e) { return value(CCN__BOOL, e % 300, 5) != 0 ? value(now, e, 1) : value(now, e / 300, 2); }
+static double want_where(int64_t e) {
+  return value(CCN__BOOL, e % 300, 5) != 0 ? value(now, e, 1) : value(now, e / 300, 2);
+}
 static double want_less(int64_t e) { return value(now, e, 1) < value(now, e % 300, 3); }
 static double want_cast(int64_t e) { return value(now, e, 1); }
 
@@ -64,7 +67,8 @@ static void test_elementwise(void) {
         const bool col = p == 1; /* the [17, 1] operand may be cut with its dim */
         const ccn__id x = param(&k, ty(&k, t, "17,300", places[p]), small, 1);
         const ccn__id c = param(&k, ty(&k, t, "17,1", col ? "S0" : "R"), small, 2);
-        const ccn__id r = param(&k, ty(&k, t, "300", "R"), small, 3), s = param(&k, ty(&k, t, "", "R"), small, 4);
+        const ccn__id r = param(&k, ty(&k, t, "300", "R"), small, 3),
+                      s = param(&k, ty(&k, t, "", "R"), small, 4);
         ccn__type out = ty(&k, t, "17,300", places[p]), flags = ty(&k, CCN__BOOL, "17,300", places[p]);
         returns(&k, add(&k, MUL, out, NONE, x, c));
         returns(&k, add(&k, SUB, out, NONE, x, r));
@@ -72,8 +76,9 @@ static void test_elementwise(void) {
         returns(&k, add(&k, LT, flags, NONE, x, r));
         returns(&k, add(&k, CAST, ty(&k, CCN__F64, "17,300", places[p]), NONE, x));
         good &= run(&k);
-        good = good && equals(&k, 0, 5100, want_column) && equals(&k, 1, 5100, want_row) && equals(&k, 2, 5100, want_scalar) &&
-               equals(&k, 3, 5100, want_less) && equals(&k, 4, 5100, want_cast);
+        good = good && equals(&k, 0, 5100, want_column) && equals(&k, 1, 5100, want_row) &&
+               equals(&k, 2, 5100, want_scalar) && equals(&k, 3, 5100, want_less) &&
+               equals(&k, 4, 5100, want_cast);
         kit_close(&k);
       }
   ok(good, "elementwise: broadcasting, replicated operands at the rank's offset, comparisons, casts");
@@ -86,7 +91,8 @@ static void test_where(void) {
     kit k;
     kit_open(&k, "4");
     const ccn__dtype t = now = types[i];
-    const ccn__id c = param(&k, ty(&k, CCN__BOOL, "300", "R"), small, 5), x = param(&k, ty(&k, t, "17,300", "S1"), small, 1);
+    const ccn__id c = param(&k, ty(&k, CCN__BOOL, "300", "R"), small, 5),
+                  x = param(&k, ty(&k, t, "17,300", "S1"), small, 1);
     const ccn__id y = param(&k, ty(&k, t, "17,1", "R"), small, 2);
     returns(&k, add(&k, WHERE, ty(&k, t, "17,300", "S1"), NONE, c, x, y));
     good &= run(&k) && equals(&k, 0, 5100, want_where);
@@ -111,7 +117,8 @@ static void zero_at_19(void *out, ccn__dtype t, uint32_t rank, int64_t i, int sa
 static void test_division(void) {
   kit k;
   kit_open(&k, "3");
-  const ccn__id x = param(&k, ty(&k, CCN__I16, "4,6", "S0"), small, 1), y = param(&k, ty(&k, CCN__I16, "4,6", "S0"), zero_at_19, 0);
+  const ccn__id x = param(&k, ty(&k, CCN__I16, "4,6", "S0"), small, 1),
+                y = param(&k, ty(&k, CCN__I16, "4,6", "S0"), zero_at_19, 0);
   returns(&k, add(&k, FLOORDIV, ty(&k, CCN__I16, "4,6", "S0"), NONE, x, y));
   ok(fails(&k, 606, "element [3, 1]"), "integer division by zero names the global index");
   kit_close(&k);
@@ -119,7 +126,9 @@ static void test_division(void) {
 
 /* ---- shapes ----------------------------------------------------------------------------------------------------------- */
 
-static double want_transposed(int64_t e) { return value(now, e % 6 * 35 + e / 6, 1); } /* [6, 5, 7] -> [5, 7, 6] */
+static double want_transposed(int64_t e) {
+  return value(now, e % 6 * 35 + e / 6, 1);
+} /* [6, 5, 7] -> [5, 7, 6] */
 static double want_same(int64_t e) { return value(now, e, 1); }
 static double want_joined(int64_t e) { /* [6, 5, 7] and [6, 2, 7] along 1 */
   const int64_t i = e / 49, j = e / 7 % 7, l = e % 7;
@@ -138,16 +147,20 @@ static void test_shapes(void) {
       const int64_t perm[] = {1, 2, 0}, drop[] = {0, 1, 0};
       const ccn__dim *const start[] = {dim_of(&k, 0), dim_of(&k, 2), dim_of(&k, 2)};
       const ccn__dim *const count[] = {dim_of(&k, 6), dim_of(&k, 1), dim_of(&k, 3)};
-      const ccn__id x = param(&k, ty(&k, t, "6,5,7", p), small, 1), y = param(&k, ty(&k, t, "6,2,7", "R"), small, 2);
-      returns(&k, add(&k, TRANSPOSE, ty(&k, t, "5,7,6", cut ? "S2" : "R"), ATTRS({.key = CCN__A_PERM, .n = 3, .ints = perm}), x));
+      const ccn__id x = param(&k, ty(&k, t, "6,5,7", p), small, 1),
+                    y = param(&k, ty(&k, t, "6,2,7", "R"), small, 2);
+      returns(&k, add(&k, TRANSPOSE, ty(&k, t, "5,7,6", cut ? "S2" : "R"),
+                      ATTRS({.key = CCN__A_PERM, .n = 3, .ints = perm}), x));
       returns(&k, add(&k, RESHAPE, ty(&k, t, "30,7", cut ? "S0u5" : "R"), NONE, x));
       returns(&k, add(&k, CONCAT, ty(&k, t, "6,7,7", p), ATTRS(AI(DIM, 1)), x, y));
       returns(&k, add(&k, INDEX, ty(&k, t, "6,3", p),
-                      ATTRS({.key = CCN__A_START, .n = 3, .dims = start}, {.key = CCN__A_COUNT, .n = 3, .dims = count},
-                            {.key = CCN__A_DROP, .n = 3, .ints = drop}), x));
+                      ATTRS({.key = CCN__A_START, .n = 3, .dims = start},
+                            {.key = CCN__A_COUNT, .n = 3, .dims = count},
+                            {.key = CCN__A_DROP, .n = 3, .ints = drop}),
+                      x));
       good &= run(&k);
-      good = good && equals(&k, 0, 210, want_transposed) && equals(&k, 1, 210, want_same) && equals(&k, 2, 294, want_joined) &&
-             equals(&k, 3, 18, want_part);
+      good = good && equals(&k, 0, 210, want_transposed) && equals(&k, 1, 210, want_same) &&
+             equals(&k, 2, 294, want_joined) && equals(&k, 3, 18, want_part);
       kit_close(&k);
     }
   ok(good, "transpose, reshape with units, concat, index");
@@ -156,7 +169,8 @@ static void test_shapes(void) {
   const ccn__id x = param(&k, ty(&k, CCN__F32, "6,5", "S0"), small, 1);
   returns(&k, add(&k, RESHAPE, ty(&k, CCN__F32, "5,6", "S0"), NONE, x));
   run_once(&k, false);
-  ok(k.status == CCN_INTERNAL && k.diags.last->code == 699, "a reshape that would move elements is a defect, not a wrong answer");
+  ok(k.status == CCN_INTERNAL && k.diags.last->code == 699,
+     "a reshape that would move elements is a defect, not a wrong answer");
   kit_close(&k);
 }
 
@@ -170,7 +184,8 @@ static double want_product(int64_t e) { /* x [3, 5, K] y [K, 300] */
 }
 static double want_batched(int64_t e) { /* x [3, 5, K] z [2, 1, K, 4] -> [2, 3, 5, 4] */
   double s = 0;
-  for (int64_t q = 0; q < K; q++) s += value(now, e / 4 % 15 * K + q, 1) * value(now, e / 60 * K * 4 + q * 4 + e % 4, 3);
+  for (int64_t q = 0; q < K; q++)
+    s += value(now, e / 4 % 15 * K + q, 1) * value(now, e / 60 * K * 4 + q * 4 + e % 4, 3);
   return s;
 }
 
@@ -183,7 +198,8 @@ static bool products(ccn__dtype t, int n, const char *x, const char *y, const ch
   snprintf(dims[1], 32, "%lld,300", (long long)K);
   snprintf(dims[2], 32, "2,1,%lld,4", (long long)K);
   const bool batched = strcmp(y, "R") == 0 && strcmp(x, "S1") != 0;
-  const ccn__id a = param(&k, ty(&k, t, dims[0], x), small, 1), b = param(&k, ty(&k, t, dims[1], y), small, 2);
+  const ccn__id a = param(&k, ty(&k, t, dims[0], x), small, 1),
+                b = param(&k, ty(&k, t, dims[1], y), small, 2);
   const ccn__id c = param(&k, ty(&k, t, dims[2], "R"), small, 3);
   ccn__id m = add(&k, MATMUL, ty(&k, t, "3,5,300", out), NONE, a, b);
   if (out[0] == 'P') m = add(&k, ALLREDUCE, ty(&k, t, "3,5,300", "R"), ATTRS(AI(RED, SUM), AI(OVER, 1)), m);
@@ -204,8 +220,9 @@ static void test_matmul(void) {
     for (size_t q = 0; q < CCN__COUNT(inner); q++)
       for (int n = 1; n <= 4; n++) {
         K = inner[q];
-        good &= products(types[t], n, "R", "R", "R") && products(types[t], n, "S0", "R", "S0") && products(types[t], n, "S1", "R", "S1") &&
-                products(types[t], n, "R", "S1", "S2") && products(types[t], n, "S2", "S0", "P1");
+        good &= products(types[t], n, "R", "R", "R") && products(types[t], n, "S0", "R", "S0") &&
+                products(types[t], n, "S1", "R", "S1") && products(types[t], n, "R", "S1", "S2") &&
+                products(types[t], n, "S2", "S0", "P1");
       }
   ok(good, "matmul: batches, cuts of every dim, a cut contraction, K = 0, 1, 7, 131");
 }
@@ -216,12 +233,14 @@ static double want_conv(int64_t e) { /* x [2, 3, 7, 6] w [4, 3, 3, 2] -> [2, 4, 
   for (int64_t c = 0; c < 3; c++)
     for (int64_t i = 0; i < 3; i++)
       for (int64_t j = 0; j < 2; j++)
-        s += value(now, ((b * 3 + c) * 7 + h + i) * 6 + w + j, 1) * value(now, ((o * 3 + c) * 3 + i) * 2 + j, 2);
+        s +=
+          value(now, ((b * 3 + c) * 7 + h + i) * 6 + w + j, 1) * value(now, ((o * 3 + c) * 3 + i) * 2 + j, 2);
   return s;
 }
 
 static void test_conv2d(void) {
-  static const char *const cases[][3] = {{"R", "R", "R"}, {"S0", "R", "S0"}, {"R", "S0", "S1"}, {"S1", "S1", "P1"}};
+  static const char *const cases[][3] = {
+    {"R", "R", "R"}, {"S0", "R", "S0"}, {"R", "S0", "S1"}, {"S1", "S1", "P1"}};
   bool good = true;
   for (size_t i = 0; i < CCN__COUNT(cases); i++)
     for (int n = 1; n <= 4; n++) {
@@ -255,8 +274,10 @@ static double want_iota(int64_t e) { return (double)e; }
 static double want_iota1(int64_t e) { return (double)(e / 4 % 5); }
 
 static void test_indices(void) {
-  static const char *const takes[][3] = {{"R", "R", "R"}, {"R", "S0", "S1"}, {"R", "S1", "S2"}, {"S0", "R", "S0"}, {"S2", "R", "S3"}, {"S1", "R", "P1"}};
-  static const char *const adds[][3] = {{"R", "R", "R"}, {"R", "S1", "S1"}, {"S0", "S0", "P1"}, {"R", "S0", "P1"}, {"S0", "R", "P1"}};
+  static const char *const takes[][3] = {{"R", "R", "R"},   {"R", "S0", "S1"}, {"R", "S1", "S2"},
+                                         {"S0", "R", "S0"}, {"S2", "R", "S3"}, {"S1", "R", "P1"}};
+  static const char *const adds[][3] = {
+    {"R", "R", "R"}, {"R", "S1", "S1"}, {"S0", "S0", "P1"}, {"R", "S0", "P1"}, {"S0", "R", "P1"}};
   bool take = true, scatter = true, others = true;
   for (int n = 1; n <= 5; n++) {
     for (size_t i = 0; i < CCN__COUNT(takes); i++) {
@@ -275,7 +296,8 @@ static void test_indices(void) {
       kit k;
       kit_open_n(&k, n);
       const ccn__dtype t = now = n & 1 ? CCN__F16 : CCN__I8;
-      const ccn__id idx = param(&k, ty(&k, CCN__U8, "20", adds[i][0]), pick, 2), v = param(&k, ty(&k, t, "20,3", adds[i][1]), small, 1);
+      const ccn__id idx = param(&k, ty(&k, CCN__U8, "20", adds[i][0]), pick, 2),
+                    v = param(&k, ty(&k, t, "20,3", adds[i][1]), small, 1);
       ccn__id y = add(&k, SCATTER_ADD, ty(&k, t, "7,3", adds[i][2]), NONE, idx, v);
       if (i >= 2) y = add(&k, ALLREDUCE, ty(&k, t, "7,3", "R"), ATTRS(AI(RED, SUM), AI(OVER, 1)), y);
       returns(&k, y);
@@ -289,8 +311,8 @@ static void test_indices(void) {
     returns(&k, add0(&k, IOTA, ty(&k, CCN__I16, "3,5,4", "S2"), NONE));
     returns(&k, add0(&k, IOTA, ty(&k, CCN__F16, "3,5,4", "S1"), ATTRS(AI(DIM, 1))));
     returns(&k, add0(&k, RANK, ty(&k, CCN__I32, "", "L"), ATTRS(AI(AXIS, 0))));
-    others &= run(&k) && equals(&k, 0, 140, want_hot) && equals(&k, 1, 60, want_iota) && equals(&k, 2, 60, want_iota1) &&
-              at(k.result[3], (uint32_t)n - 1, 0) == n - 1;
+    others &= run(&k) && equals(&k, 0, 140, want_hot) && equals(&k, 1, 60, want_iota) &&
+              equals(&k, 2, 60, want_iota1) && at(k.result[3], (uint32_t)n - 1, 0) == n - 1;
     kit_close(&k);
   }
   ok(take, "take: every placement, also rows of other ranks");
@@ -298,9 +320,11 @@ static void test_indices(void) {
   ok(others, "one_hot, iota (linear and along a dim), rank");
   kit k;
   kit_open(&k, "2");
-  const ccn__id x = param(&k, ty(&k, CCN__F32, "6,2", "S0"), small, 1), idx = param(&k, ty(&k, CCN__I32, "40", "R"), pick, 2);
+  const ccn__id x = param(&k, ty(&k, CCN__F32, "6,2", "S0"), small, 1),
+                idx = param(&k, ty(&k, CCN__I32, "40", "R"), pick, 2);
   returns(&k, add(&k, TAKE, ty(&k, CCN__F32, "40,2", "P1"), ATTRS(AI(DIM, 0)), x, idx));
-  ok(fails(&k, 605, "index 6 is outside the extent 6"), "an index outside the global extent is CCN0605 on every placement");
+  ok(fails(&k, 605, "index 6 is outside the extent 6"),
+     "an index outside the global extent is CCN0605 on every placement");
   kit_close(&k);
 }
 
@@ -345,18 +369,21 @@ static void test_repeat(void) {
   ok(good, "repeat carries values, swaps included, and reads outer ones");
   free(got);
   ((ccn__attr *)(uintptr_t)k.g->nodes.at[loop].attrs.at)->lit = lit_of(&k, 0);
-  ok(run(&k) && same_whole(&k, k.result[0], &k, k.arg[0]) && same_whole(&k, k.result[1], &k, k.arg[1]), "repeat 0 gives the initial values");
+  ok(run(&k) && same_whole(&k, k.result[0], &k, k.arg[0]) && same_whole(&k, k.result[1], &k, k.arg[1]),
+     "repeat 0 gives the initial values");
   kit_close(&k);
 }
 
 static void test_on(void) {
   kit k;
   kit_open(&k, "3,2");
-  const ccn__type l = ty(&k, CCN__I32, "5", "L R"), r = ty(&k, CCN__I32, "5", "R R"), a = ty(&k, CCN__I32, "5", "A1 R");
+  const ccn__type l = ty(&k, CCN__I32, "5", "L R"), r = ty(&k, CCN__I32, "5", "R R"),
+                  a = ty(&k, CCN__I32, "5", "A1 R");
   const ccn__id x = param(&k, l, small, 1), y = param(&k, r, small, 2);
   const ccn__id on = add0(&k, ON, ty(&k, CCN__I32, "", ""), ATTRS(AI(AXIS, 0), AI(COORD, 1)));
   region = new_region(&k, on);
-  const ccn__id ex = add(&k, ENTER, a, ATTRS(AI(AXIS, 0), AI(COORD, 1)), x), ey = add(&k, ENTER, a, ATTRS(AI(AXIS, 0), AI(COORD, 1)), y);
+  const ccn__id ex = add(&k, ENTER, a, ATTRS(AI(AXIS, 0), AI(COORD, 1)), x),
+                ey = add(&k, ENTER, a, ATTRS(AI(AXIS, 0), AI(COORD, 1)), y);
   const ccn__id s = add(&k, ADD, a, NONE, ex, ey);
   region = 0;
   const ccn__id moved = add(&k, SHIFT, ty(&k, CCN__I32, "5", "A0 R"), ATTRS(AI(OVER, 1), AI(BY, 2)), s);
@@ -370,7 +397,8 @@ static void test_on(void) {
     const double want = v + value(CCN__I32, i, 2);
     good &= at(k.result[0], 3, i) == want && at(k.result[1], 5, i) == want && at(k.result[2], 1, i) == want;
   }
-  ok(good && !k.result[0]->buf[0] && !k.result[0]->buf[5] && k.result[0]->buf[2] && !k.result[2]->buf[2], "on: values exist at one coordinate, move and come back");
+  ok(good && !k.result[0]->buf[0] && !k.result[0]->buf[5] && k.result[0]->buf[2] && !k.result[2]->buf[2],
+     "on: values exist at one coordinate, move and come back");
   kit_close(&k);
 }
 
@@ -394,7 +422,8 @@ static void test_looking(void) {
   const ccn__id n = add(&k, NEG, ty(&k, CCN__F16, "5", "S0"), NONE, x);
   const ccn__id s = add(&k, DIV, ty(&k, CCN__F16, "5", "S0"), NONE, n, x);
   const ccn__id e = add(&k, EXP, ty(&k, CCN__F16, "5", "S0"), NONE, s);
-  SAFE(&k, k.g->nodes.at[n].name = ccn__internz(&k.names, "minus"); k.g->nodes.at[s].autoname = ccn__internz(&k.names, "div1"));
+  SAFE(&k, k.g->nodes.at[n].name = ccn__internz(&k.names, "minus");
+       k.g->nodes.at[s].autoname = ccn__internz(&k.names, "div1"));
   returns(&k, e);
   static const char *const watch[] = {"test.minus", "div1", "other.minus", "tes"};
   k.options.watch = watch;
@@ -402,13 +431,15 @@ static void test_looking(void) {
   k.options.watch_print = collect_text;
   k.options.watch_user = text;
   run_once(&k, false);
-  const bool good = strcmp(text, "watch test.minus  f16[5] sliced(0) over a  min -1.0  max -0.0  norm 2.0  nan 0\n"
-                                 "watch test.div1  f16[5] sliced(0) over a  min -1.0  max -1.0  norm 2.0  nan 1\n") == 0;
+  const bool good =
+    strcmp(text, "watch test.minus  f16[5] sliced(0) over a  min -1.0  max -0.0  norm 2.0  nan 0\n"
+                 "watch test.div1  f16[5] sliced(0) over a  min -1.0  max -1.0  norm 2.0  nan 1\n") == 0;
   if (!good) printf("# %s", text);
   ok(k.status == CCN_OK && good, "watched names, with and without the program's");
   k.options.nwatch = 0;
   k.options.check_nan = 1;
-  ok(fails(&k, 607, "`div1` (div) made a NaN on rank 2 at [4]"), "the first NaN names op, node, rank and index");
+  ok(fails(&k, 607, "`div1` (div) made a NaN on rank 2 at [4]"),
+     "the first NaN names op, node, rank and index");
   kit_close(&k);
 }
 
@@ -420,7 +451,8 @@ static void test_unshared_finds(void) {
   const ccn__id x = param(&k, ty(&k, CCN__F32, "5", "L"), small, 1);
   returns(&k, add(&k, NEG, ty(&k, CCN__F32, "5", "R"), NONE, x)); /* a lie: it is local */
   run_once(&k, true);
-  ok(k.status == CCN_INTERNAL && k.diags.last->code == 699, "unshared: a placement that is not true is found");
+  ok(k.status == CCN_INTERNAL && k.diags.last->code == 699,
+     "unshared: a placement that is not true is found");
   run_once(&k, false);
   ok(k.status == CCN_OK, "shared: nobody looks");
   kit_close(&k);

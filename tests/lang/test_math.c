@@ -51,19 +51,19 @@ typedef struct function {
 
 /* clang-format off */
 static const function functions[] = {
-  {CCN__MATH_EXP, exp, expl, 2, 2, 0x7881a17dcdfff3fb, 0x1a76b6db81552860},
-  {CCN__MATH_LOG, log, logl, 2, 2, 0x490aa5a382a939af, 0xd49e47af4d7b87b9},
-  {CCN__MATH_TANH, tanh, tanhl, 2, 2, 0x718d09b0145284e0, 0x015b0f64d6dd4e92},
-  {CCN__MATH_SIGMOID, sigmoid_d, sigmoid_l, 2, 2, 0xf80f5c931e71d104, 0x9b268f011030f024},
-  {CCN__MATH_ERF, erf, erfl, 2, 0, 0x2cad3907a8cdd174, 0},
-  {CCN__MATH_SIN, sin, sinl, 2, 0, 0xf0ab6cb80e57df12, 0},
-  {CCN__MATH_COS, cos, cosl, 2, 0, 0x904eb45c46f84c81, 0},
-  {CCN__MATH_GELU, gelu_d, gelu_l, 2, 0, 0xfc8982872b4274f0, 0},
-  {CCN__MATH_SILU, silu_d, silu_l, 2, 2, 0x863553c5a7cd4cf1, 0xf38b537edffe2f79},
-  {CCN__MATH_LOG1P, log1p, log1pl, 2, 2, 0x13ec908f1f0f4157, 0xa702845f85712459},
-  {CCN__MATH_EXPM1, expm1, expm1l, 2, 2, 0xc76bcad58e024a49, 0x8df6a86be22a95d1},
+  {CCN__MATH_EXP, exp, expl, 1, 1, 0x7881a17dcdfff3fb, 0x1a76b6db81552860},
+  {CCN__MATH_LOG, log, logl, 1, 1, 0x490aa5a382a939af, 0xd49e47af4d7b87b9},
+  {CCN__MATH_TANH, tanh, tanhl, 1.5, 1.5, 0x718d09b0145284e0, 0x015b0f64d6dd4e92},
+  {CCN__MATH_SIGMOID, sigmoid_d, sigmoid_l, 0.55, 2, 0xf80f5c931e71d104, 0x9b268f011030f024},
+  {CCN__MATH_ERF, erf, erfl, 0.55, 0, 0x2cad3907a8cdd174, 0},
+  {CCN__MATH_SIN, sin, sinl, 0.55, 0, 0xf0ab6cb80e57df12, 0},
+  {CCN__MATH_COS, cos, cosl, 0.55, 0, 0x904eb45c46f84c81, 0},
+  {CCN__MATH_GELU, gelu_d, gelu_l, 0.55, 0, 0xfc8982872b4274f0, 0},
+  {CCN__MATH_SILU, silu_d, silu_l, 0.55, 2, 0x863553c5a7cd4cf1, 0xf38b537edffe2f79},
+  {CCN__MATH_LOG1P, log1p, log1pl, 0.55, 1, 0x13ec908f1f0f4157, 0xa702845f85712459},
+  {CCN__MATH_EXPM1, expm1, expm1l, 0.55, 1.5, 0xc76bcad58e024a49, 0x8df6a86be22a95d1},
 };
-static const double pow_bound = 2;
+static const double pow_bound = 0.55;
 static const uint64_t pow_hash = 0x507481d444bcdfee;
 /* clang-format on */
 

@@ -100,9 +100,9 @@ static bool gives(host *h, const char *text, const char *output, uint16_t code) 
   ccn_context *c = context(h);
   h->out_size = h->out[0] = 0;
   ccn_status status = ccn_run(c, "dir/main.ccn", text, strlen(text));
-  const ccn__diag *d = c->diags.first;
+  const ccn__diag *d = c->once->diags.first;
   bool good = status == (code ? CCN_ERROR : CCN_OK) && strcmp(h->out, output) == 0;
-  good = good && (code ? d && c->diags.errors == 1 && c->diags.last->code == code : c->diags.errors == 0);
+  good = good && (code ? d && c->once->diags.errors == 1 && c->once->diags.last->code == code : c->once->diags.errors == 0);
   if (!good) {
     printf("# status %s, output:\n# %s\n", ccn_status_name(status), h->out);
     for (; d; d = d->next) printf("# CCN%04u %s\n", d->code, d->message);
@@ -119,21 +119,21 @@ static void test_scopes(void) {
   ccn__trap trap;
   bool good = true;
   CCN__TRY(&c->heap, trap) {
-    ccn__env *outer = ccn__env_new(&c->rt, NULL), *e = ccn__env_new(&c->rt, outer);
+    ccn__env *outer = ccn__env_new(&c->once->rt, NULL), *e = ccn__env_new(&c->once->rt, outer);
     char name[16];
     for (int i = 0; i < 5000; i++) {
       snprintf(name, sizeof name, "n%d", i);
-      ccn__env_set(&c->rt, i % 7 ? e : outer, ccn__internz(&c->names, name), ccn__int_val(i));
+      ccn__env_set(&c->once->rt, i % 7 ? e : outer, ccn__internz(&c->once->names, name), ccn__int_val(i));
     }
     for (int i = 0; i < 5000; i++) {
       snprintf(name, sizeof name, "n%d", i);
-      ccn__name n = ccn__internz(&c->names, name);
+      ccn__name n = ccn__internz(&c->once->names, name);
       ccn__val *v = ccn__env_lookup(e, n);
       good = good && v && v->i == i && (ccn__env_find(e, n) != NULL) == (i % 7 != 0);
     }
-    good = good && !ccn__env_lookup(e, ccn__internz(&c->names, "absent"));
-    ccn__env_set(&c->rt, e, ccn__internz(&c->names, "n1"), ccn__int_val(-1));
-    good = good && ccn__env_find(e, ccn__internz(&c->names, "n1"))->i == -1 && e->n == 5000 - 5000 / 7 - 1;
+    good = good && !ccn__env_lookup(e, ccn__internz(&c->once->names, "absent"));
+    ccn__env_set(&c->once->rt, e, ccn__internz(&c->once->names, "n1"), ccn__int_val(-1));
+    good = good && ccn__env_find(e, ccn__internz(&c->once->names, "n1"))->i == -1 && e->n == 5000 - 5000 / 7 - 1;
   }
   CCN__CATCH(&c->heap, trap) good = false;
   ok(good, "scopes find thousands of names, replace them, and look outwards");
@@ -245,7 +245,7 @@ static void test_modules(void) {
   ccn_context *c = NULL;
   ccn_options_init(&o, sizeof o);
   bool good = ccn_context_create(&o, &c) == CCN_OK && ccn_run(c, "m", "import \"x\"\n", 11) == CCN_ERROR &&
-              c->diags.first->code == 704;
+              c->once->diags.first->code == 704;
   ok(good, "without file access a module cannot be read");
   ccn_context_free(c);
   for (size_t i = 0; i < h.n; i++) free(h.at[i].data);
