@@ -442,8 +442,9 @@ static uint32_t collect_arguments(ccn_call *call) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < f->nparams; i++) {
     ccn__val v = slots(call)[i];
-    if (v.kind != CCN__V_NONE)
-      call->arg[n++] = (ccn__arg){.name = n == i ? NULL : ast->params.at[i]->name, .value = v};
+    if (v.kind == CCN__V_NONE) continue;
+    call->arg[n] = (ccn__arg){.name = n == i ? NULL : ast->params.at[i]->name, .value = v};
+    n++;
   }
   return n;
 }

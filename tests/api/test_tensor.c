@@ -19,6 +19,7 @@ static ccn_context *make(int ranks) {
   ccn_context *c = NULL;
   ccn_options_init(&o, sizeof o);
   o.ranks = ranks;
+  o.memory_limit = (size_t)1 << 30;
   if (ccn_context_create(&o, &c) != CCN_OK) exit(1);
   return c;
 }
