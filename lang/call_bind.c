@@ -382,6 +382,28 @@ static void check_sizes(ccn__invoke *v) {
   }
 }
 
+/* Numbers made of extents have their values only now: none may overflow, divide by zero or leave the range that its op
+ * demands. */
+static void check_numbers(ccn__invoke *v) {
+  for (ccn__id i = 0; i < v->g->nodes.n; i++) {
+    const ccn__node *n = &v->g->nodes.at[i];
+    ccn__number low = {.i = 0}, x;
+    for (uint32_t k = 0; k < n->attrs.n; k++) {
+      const ccn__attr *a = &n->attrs.at[k];
+      if (ccn__attr_table[a->key].kind != CCN__ATTR_LIT) continue;
+      const char *why = ccn__lit_eval(a->lit, v->sym, &x);
+      const int code = why ? 810 : 102;
+      if (!why && a->key == CCN__A_P && !(ccn__number_f64(x) >= 0 && ccn__number_f64(x) <= 1)) why = "is not from 0 to 1";
+      if (!why && a->key == CCN__A_LOW) low = x;
+      if (!why && a->key == CCN__A_HIGH && (x.is_float || low.is_float || x.i <= low.i)) why = "is not above `low`";
+      if (!why) continue;
+      ccn__diag *e = ccn__error(v->rt->diags, code, v->call, "with these sizes", "a number made of extents %s", why);
+      ccn__note(v->rt->diags, e, n->span, "needed here");
+      ccn__rt_raise(v->rt, e);
+    }
+  }
+}
+
 void ccn__invoke_bind(ccn__invoke *v) {
   ccn__graph *g = v->g;
   v->sym = CCN__NEWN(v->arena, int64_t, g->symbols.n + 1);
@@ -406,4 +428,5 @@ void ccn__invoke_bind(ccn__invoke *v) {
   }
   check_constraints(v);
   check_sizes(v);
+  check_numbers(v);
 }

@@ -107,25 +107,6 @@ static void assign(ccn__lower *l, const ccn__ast *s) {
   bind_pattern(l, s->a, v);
 }
 
-/* ---- control flow on what is not known when the program is compiled ---- */
-
-static bool uses_extent(const ccn__lower *l, const ccn__lit *x) {
-  if (x->kind == CCN__LIT_UNARY) return uses_extent(l, x->x);
-  if (x->kind == CCN__LIT_BINARY) return uses_extent(l, x->x) || uses_extent(l, x->y);
-  if (x->kind != CCN__LIT_DIM) return false;
-  for (uint32_t s = 0; s < l->g->symbols.n; s++)
-    if (l->g->symbols.at[s].kind != CCN__SYM_SIZE && ccn__dim_uses(x->dim, s)) return true;
-  return false;
-}
-
-/* An extent has its value only at a call; a program is compiled for all of them. Reported. */
-static bool refuse_extent(ccn__lower *l, ccn__bv v, const char *what) {
-  if (v.kind != CCN__B_LIT || !uses_extent(l, v.lit)) return false;
-  ccn__diag *d = ccn__lower_error(l, 803, v.span, "depends on an extent", "%s depends on an extent, which is known only at a call", what);
-  ccn__hint(l->ds, d, "use a constant of the script, or a list whose length decides");
-  return true;
-}
-
 /* ---- for ---- */
 
 /* Whether a statement list has exactly one call of a program (looked at by name). */
@@ -148,6 +129,12 @@ static uint32_t count_calls(ccn__lower *l, const ccn__ast *n) {
 
 static void iteration(ccn__lower *l, const ccn__ast *s, ccn__bv item, int64_t i, bool only_call) {
   ccn__inline *f = l->frame;
+  if (++l->turns > MAX_ITERATIONS) {
+    ccn__lower_error(l, 608, s->b->span, "too long to unroll",
+                     "the loops of this program have more than %d turns together", MAX_ITERATIONS);
+    f->returned = true;
+    return;
+  }
   const char *prefix = f->prefix, *label = f->take_label;
   uint16_t *count = f->auto_count;
   if (s->name) {
@@ -194,7 +181,7 @@ static void for_statement(ccn__lower *l, const ccn__ast *s) {
   }
   if (v.kind == CCN__B_RANGE) {
     v.list.at[0].span = v.list.at[1].span = s->b->span;
-    if (refuse_extent(l, v.list.at[0], "this loop") || refuse_extent(l, v.list.at[1], "this loop")) return;
+    if (ccn__refuse_extent(l, v.list.at[0], "this loop") || ccn__refuse_extent(l, v.list.at[1], "this loop")) return;
     ccn__number a, b;
     const char *e = ccn__lit_eval(v.list.at[0].lit, NULL, &a);
     if (!e) e = ccn__lit_eval(v.list.at[1].lit, NULL, &b);
@@ -249,7 +236,7 @@ static void if_statement(ccn__lower *l, const ccn__ast *s) {
     ccn__hint(l->ds, d, "select with `where(condition, x, y)`, which works on every rank alike");
     return;
   }
-  if (refuse_extent(l, c, "this branch")) return;
+  if (ccn__refuse_extent(l, c, "this branch")) return;
   ccn__number n;
   if (c.kind != CCN__B_LIT || ccn__lit_eval(c.lit, NULL, &n) || n.is_float) {
     ccn__lower_error(l, 805, s->a->span, "not true or false", "the condition of `if` must be true or false");
@@ -286,43 +273,6 @@ static const ccn__type *none_type(ccn__lower *l) {
   return t;
 }
 
-static void on_statement(ccn__lower *l, const ccn__ast *s) {
-  uint32_t axis;
-  int64_t coord;
-  if (!ccn__axis_find(l, s->name, &axis)) {
-    ccn__lower_error(l, 311, s->nspan.source ? s->nspan : s->span, "unknown axis",
-                     "there is no mesh axis `%s` here", s->name);
-    return;
-  }
-  ccn__bv c = ccn__lower_expr(l, s->a);
-  if (c.kind == CCN__B_ERROR || !ccn__lit_i64(l, c, "the coordinate", &coord)) return;
-  int32_t n = l->g->mesh.size[axis];
-  if (coord < 0 || (n && coord >= n) || coord > INT32_MAX) {
-    ccn__lower_error(l, 308, s->a->span, "no such coordinate", "axis `%s` has no coordinate %lld", s->name,
-                     (long long)coord);
-    return;
-  }
-  for (ccn__on_block *o = l->on; o; o = o->outer)
-    if (o->axis == axis && o->coord != coord) {
-      ccn__diag *d = ccn__lower_error(l, 206, s->span, "never executed",
-                                      "this block is inside one for another coordinate of `%s`", s->name);
-      ccn__note(l->ds, d, o->span, "the outer block");
-      return;
-    }
-  ccn__attr at[2] = {{.key = CCN__A_AXIS, .i = axis}, {.key = CCN__A_COORD, .i = coord}};
-  ccn__id id =
-    ccn__graph_add(l->g, CCN__OP_ON, NULL, 0, none_type(l), (ccn__attrs){at, 2}, s->span, l->region);
-  uint32_t outer = l->region;
-  ccn__on_block block = {
-    .outer = l->on, .axis = axis, .coord = (int32_t)coord, .region = new_region(l, id), .span = s->span};
-  if (block.span.end > s->b->span.start) block.span.end = s->b->span.start;
-  l->region = block.region;
-  l->on = &block;
-  ccn__lower_block(l, s->b);
-  l->on = block.outer;
-  l->region = outer;
-}
-
 static void assigned_names(ccn__arena *a, const ccn__ast *n, ccn__name *out, uint32_t *count, uint32_t max) {
   if (!n) return;
   if (n->kind == CCN__AST_ASSIGN || n->kind == CCN__AST_LET) {
@@ -335,6 +285,63 @@ static void assigned_names(ccn__arena *a, const ccn__ast *n, ccn__name *out, uin
   assigned_names(a, n->b, out, count, max);
   assigned_names(a, n->c, out, count, max);
   for (uint32_t i = 0; i < n->list.n; i++) assigned_names(a, n->list.at[i], out, count, max);
+}
+
+/* After an error: the names that the block would have bound are known, so that their uses are no further errors. */
+static void bind_nothing(ccn__lower *l, const ccn__ast *block) {
+  ccn__name name[64];
+  uint32_t n = 0;
+  assigned_names(l->arena, block, name, &n, 64);
+  for (uint32_t i = 0; i < n; i++) ccn__bind(l, name[i], CCN__B_FAIL);
+}
+
+static bool on_place(ccn__lower *l, const ccn__ast *s, uint32_t *out_axis, int64_t *out_coord) {
+  uint32_t axis;
+  int64_t coord;
+  if (!ccn__axis_find(l, s->name, &axis)) {
+    ccn__lower_error(l, 311, s->nspan.source ? s->nspan : s->span, "unknown axis",
+                     "there is no mesh axis `%s` here", s->name);
+    return false;
+  }
+  ccn__bv c = ccn__lower_expr(l, s->a);
+  if (c.kind == CCN__B_ERROR || !ccn__lit_i64(l, c, "the coordinate", &coord)) return false;
+  int32_t n = l->g->mesh.size[axis];
+  if (coord < 0 || (n && coord >= n) || coord > INT32_MAX) {
+    ccn__lower_error(l, 308, s->a->span, "no such coordinate", "axis `%s` has no coordinate %lld", s->name,
+                     (long long)coord);
+    return false;
+  }
+  for (ccn__on_block *o = l->on; o; o = o->outer)
+    if (o->axis == axis && o->coord != coord) {
+      ccn__diag *d = ccn__lower_error(l, 206, s->span, "never executed",
+                                      "this block is inside one for another coordinate of `%s`", s->name);
+      ccn__note(l->ds, d, o->span, "the outer block");
+      return false;
+    }
+  *out_axis = axis;
+  *out_coord = coord;
+  return true;
+}
+
+static void on_statement(ccn__lower *l, const ccn__ast *s) {
+  uint32_t axis;
+  int64_t coord;
+  if (!on_place(l, s, &axis, &coord)) {
+    bind_nothing(l, s->b);
+    return;
+  }
+  ccn__attr at[2] = {{.key = CCN__A_AXIS, .i = axis}, {.key = CCN__A_COORD, .i = coord}};
+  ccn__id id =
+    ccn__graph_add(l->g, CCN__OP_ON, NULL, 0, none_type(l), (ccn__attrs){at, 2}, s->span, l->region);
+  uint32_t outer = l->region;
+  ccn__on_block block = {
+    .outer = l->on, .axis = axis, .coord = (int32_t)coord, .region = new_region(l, id), .span = s->span};
+  if (block.span.end > s->b->span.start) block.span.end = s->b->span.start;
+  l->region = block.region;
+  l->on = &block;
+  ccn__lower_block(l, s->b);
+  l->on = block.outer;
+  l->region = outer;
 }
 
 static void repeat_statement(ccn__lower *l, const ccn__ast *s) {
@@ -458,7 +465,7 @@ static void statement(ccn__lower *l, const ccn__ast *s) {
   case CCN__AST_ASSERT: {
     ccn__bv c = ccn__lower_expr(l, s->a);
     ccn__number n;
-    if (refuse_extent(l, c, "this assertion")) break;
+    if (ccn__refuse_extent(l, c, "this assertion")) break;
     if (c.kind == CCN__B_NODE)
       ccn__lower_error(l, 803, s->a->span, "depends on data",
                        "a program cannot assert something about the value of a tensor");

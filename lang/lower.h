@@ -109,6 +109,7 @@ typedef struct ccn__lower {
   const ccn__ast *bind_ast; /* the expression whose value gets the name bind_name */
   ccn__name bind_name;
   uint32_t depth;
+  uint32_t turns, calls;    /* of unrolled loops and of programs so far: bounded */
 } ccn__lower;
 
 /* ---- lower.c ---- */
@@ -133,6 +134,8 @@ const ccn__type *ccn__type_of(const ccn__lower *l, ccn__bv v); /* of a NODE */
 /* A literal as a number whose value is known; false after reporting (code 0800, `what` names the argument). */
 bool ccn__lit_number(ccn__lower *l, ccn__bv v, const char *what, ccn__number *out);
 bool ccn__lit_i64(ccn__lower *l, ccn__bv v, const char *what, int64_t *out);
+/* An extent has its value only at a call; a program is compiled for all of them. True after reporting. */
+bool ccn__refuse_extent(ccn__lower *l, ccn__bv v, const char *what);
 ccn__bv ccn__from_val(ccn__lower *l, ccn__val v, ccn__span span); /* a script constant */
 ccn__bv ccn__bv_node(ccn__id id, ccn__span span);
 

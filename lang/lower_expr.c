@@ -242,10 +242,26 @@ bool ccn__lit_number(ccn__lower *l, ccn__bv v, const char *what, ccn__number *ou
   return true;
 }
 
+static bool uses_extent(const ccn__lower *l, const ccn__lit *x) {
+  if (x->kind == CCN__LIT_UNARY) return uses_extent(l, x->x);
+  if (x->kind == CCN__LIT_BINARY) return uses_extent(l, x->x) || uses_extent(l, x->y);
+  if (x->kind != CCN__LIT_DIM) return false;
+  for (uint32_t s = 0; s < l->g->symbols.n; s++)
+    if (l->g->symbols.at[s].kind != CCN__SYM_SIZE && ccn__dim_uses(x->dim, s)) return true;
+  return false;
+}
+
+bool ccn__refuse_extent(ccn__lower *l, ccn__bv v, const char *what) {
+  if (v.kind != CCN__B_LIT || !uses_extent(l, v.lit)) return false;
+  ccn__diag *d = ccn__lower_error(l, 803, v.span, "depends on an extent", "%s depends on an extent, which is known only at a call", what);
+  ccn__hint(l->ds, d, "use a constant of the script, or a list whose length decides");
+  return true;
+}
+
 bool ccn__lit_i64(ccn__lower *l, ccn__bv v, const char *what, int64_t *out) {
   ccn__number n;
   *out = 0;
-  if (!ccn__lit_number(l, v, what, &n)) return false;
+  if (!ccn__lit_number(l, v, what, &n) || ccn__refuse_extent(l, v, what)) return false;
   if (n.is_float) {
     ccn__lower_error(l, 800, v.span, "not a whole number", "%s must be a whole number", what);
     return false;
@@ -423,6 +439,11 @@ static ccn__bv call_program(ccn__lower *l, const ccn__ast *e, ccn__program *p) {
       return CCN__B_FAIL;
     }
   if (p->broken) return CCN__B_FAIL; /* its own errors have been reported */
+  enum { MAX_CALLS = 100000 };
+  if (++l->calls > MAX_CALLS) {
+    ccn__lower_error(l, 608, e->span, "one too many", "the program calls more than %d programs, all of them inlined", MAX_CALLS);
+    return CCN__B_FAIL;
+  }
   uint32_t n = p->ast->params.n;
   ccn__bv *args = CCN__NEWN(l->arena, ccn__bv, n + 1);
   ccn__inline callee = {.outer = l->frame, .program = p, .call = e->span};

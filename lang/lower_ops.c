@@ -242,6 +242,7 @@ static int common_dtype(ccn__lower *l, const ccn__bv *v, uint32_t n) {
 /* sqrt(2.0), maximum(1, 2) of literals fold in f64, by the same definitions as on tensors. */
 static bool fold(ccn__build *b, const ccn__bv *v, uint32_t n, ccn__bv *out) {
   double x[3] = {0}, r = 0;
+  int64_t i0 = 0, i1 = 0;
   ccn__kernel_id k = (ccn__kernel_id)ccn__op_table[b->op].kernel;
   if (k == CCN__K_COUNT || n > 2 || ccn__op_table[b->op].result != CCN__RES_SAME ||
       !ccn__kernel_exists(k, CCN__F64))
@@ -252,13 +253,20 @@ static bool fold(ccn__build *b, const ccn__bv *v, uint32_t n, ccn__bv *out) {
     if (v[i].kind != CCN__B_LIT || ccn__lit_eval(v[i].lit, NULL, &number) || number.unknown) return false;
     x[i] = ccn__number_f64(number);
     whole &= !number.is_float;
+    *(i ? &i1 : &i0) = number.i;
   }
   ccn__kernel(k, CCN__F64, &r, &x[0], n > 1 ? &x[1] : NULL, NULL, 1);
   bool keeps_whole = k == CCN__K_MAXIMUM || k == CCN__K_MINIMUM || k == CCN__K_ABS || k == CCN__K_SIGN;
+  if (whole && keeps_whole) { /* exactly, which f64 cannot say of 64 bits */
+    if (k == CCN__K_ABS && i0 == INT64_MIN) {
+      *out = ccn__build_fail(b, 810, b->span, "is too large for 64 bits", "the result is too large for 64 bits");
+      return true;
+    }
+    i0 = k == CCN__K_ABS ? (i0 < 0 ? -i0 : i0) : k == CCN__K_SIGN ? (i0 > 0) - (i0 < 0) : (i0 > i1) == (k == CCN__K_MAXIMUM) ? i0 : i1;
+  }
   *out = (ccn__bv){.kind = CCN__B_LIT,
                    .span = b->span,
-                   .lit = whole && keeps_whole ? ccn__lit_int(b->l->arena, (int64_t)r)
-                                               : ccn__lit_float(b->l->arena, r)};
+                   .lit = whole && keeps_whole ? ccn__lit_int(b->l->arena, i0) : ccn__lit_float(b->l->arena, r)};
   return true;
 }
 

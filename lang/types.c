@@ -259,10 +259,9 @@ static const char *binary_value(uint8_t op, ccn__number x, ccn__number y, ccn__n
   bool unknown = x.unknown || y.unknown;
   const char *e = NULL;
   if (op >= CCN__T_LT && op <= CCN__T_NE) {
-    bool both = !x.is_float && !y.is_float;
-    *out = of_int(both && (op == CCN__T_EQ || op == CCN__T_NE)
-                    ? (x.i == y.i) == (op == CCN__T_EQ)
-                    : compare(op, ccn__number_f64(x), ccn__number_f64(y)));
+    bool whole = !x.is_float && !y.is_float; /* exactly, as their order */
+    *out = of_int(whole ? compare(op, (double)((x.i > y.i) - (x.i < y.i)), 0)
+                        : compare(op, ccn__number_f64(x), ccn__number_f64(y)));
   } else if (op == CCN__T_AND || op == CCN__T_OR) {
     *out = of_int(op == CCN__T_AND ? x.i && y.i : x.i || y.i);
   } else if (x.is_float || y.is_float) {

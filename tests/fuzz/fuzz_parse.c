@@ -32,7 +32,7 @@ static void parse_and_print(ccn__arena *a, const char *text, size_t size) {
   ccn__text_init(&out, a);
   ccn__ast_print(tree, &out);
 #ifdef CCN_PLANTED_CRASH /* tests/harness/fuzz.py wants to see that crashes are found */
-  require(!out.n || !strstr(out.at, "int 77"));
+  require(ds.errors < 3 || !out.n || !strstr(out.at, "repeat")); /* no file of the corpus has both */
 #endif
   for (const ccn__diag *d = ds.first; d; d = d->next) {
     ccn__diag_render(&ds, d, true, &out);

@@ -208,7 +208,7 @@ def style(build, options):
 
     def work(path):
         done = run(["clang-format", "--dry-run", "-Werror", path])
-        return None if done.status == 0 else done.err.splitlines()[0] + "\n(scripts/format puts it right)"
+        return None if done.status == 0 else "scripts/format puts it right"
 
     for path, problem in zip(files, in_parallel(work, files)):
         tally.check(relative(path), problem)
