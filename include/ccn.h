@@ -99,6 +99,7 @@ typedef struct ccn_options {
   ccn_file_read_fn load;
   ccn_file_free_fn load_free;
   void *load_user;
+  int64_t time_limit_ms; /* of each call that runs something; beyond it is CCN0608. 0: none. Looked at between ops */
 } ccn_options;
 
 typedef struct ccn_context ccn_context;
@@ -277,6 +278,31 @@ CCN_API CCN_NODISCARD ccn_status ccn_tensor_piece(const ccn_tensor *t, uint32_t 
 CCN_API ccn_tensor *ccn_tensor_retain(ccn_tensor *t);
 CCN_API void ccn_tensor_release(ccn_tensor *t);
 
+/* ---- functions of the host -------------------------------------------------------------------------------- */
+
+/* A function that scripts call: args[0 .. n-1] are its arguments, valid during the call. What it puts into
+ * *out_result (NULL: nothing) is the script's afterwards. CCN_ERROR: the script fails with CCN0609 and the text of
+ * ccn_host_error; other statuses end the running call with that status. It may use the context for
+ * tensors and values (ccn_value_make_...), not for runs, evaluation and calls. */
+typedef ccn_status (*ccn_host_fn)(ccn_context *c, ccn_value *const *args, size_t n, ccn_value **out_result,
+                                  void *user);
+/* Makes `fn` known as `name` in all texts that are run, checked or loaded from now on, and in the session. A
+ * definition in a script hides it; a second registration replaces the first. `pure` is 1 if equal arguments
+ * give equal results and nothing else happens: such a call may be left out or repeated. `user` must live as long as
+ * the context. Errors: CCN_INVALID_ARGUMENT if the name is no name of the language. */
+CCN_API CCN_NODISCARD ccn_status ccn_register_function(ccn_context *c, const char *name, ccn_host_fn fn,
+                                                       void *user, int pure);
+/* In a host function: why it fails. The text is copied. */
+CCN_API void ccn_host_error(ccn_context *c, const char *message);
+
+/* Values of the session; in host functions, of the script that runs. ccn_value_make_tensor gives the tensor itself. */
+CCN_API CCN_NODISCARD ccn_status ccn_value_make_i64(ccn_context *c, int64_t x, ccn_value **out_value);
+CCN_API CCN_NODISCARD ccn_status ccn_value_make_f64(ccn_context *c, double x, ccn_value **out_value);
+CCN_API CCN_NODISCARD ccn_status ccn_value_make_bool(ccn_context *c, int x, ccn_value **out_value);
+CCN_API CCN_NODISCARD ccn_status ccn_value_make_string(ccn_context *c, const char *text, size_t size,
+                                                       ccn_value **out_value);
+CCN_API CCN_NODISCARD ccn_status ccn_value_make_tensor(ccn_tensor *t, ccn_value **out_value);
+
 /* ---- modules and calls ---------------------------------------------------------------------------------- */
 typedef struct ccn_module ccn_module;
 typedef struct ccn_function ccn_function;
@@ -342,6 +368,11 @@ CCN_API size_t ccn_call_results(const ccn_call *call);
 /* Result i, as a tensor or as a value. Errors: CCN_NOT_FOUND if there is none, or if it is no tensor. */
 CCN_API CCN_NODISCARD ccn_status ccn_call_result(ccn_call *call, size_t i, ccn_tensor **out_tensor);
 CCN_API CCN_NODISCARD ccn_status ccn_call_result_value(ccn_call *call, size_t i, ccn_value **out_value);
+
+/* Writes what the context has used, as one JSON object: memory_live, memory_peak, memory_limit (bytes; the limit 0: none),
+ * calls (of programs) and ops (that were executed, each counted once for all ranks) since the context was made. More
+ * members may come. Errors: CCN_INVALID_ARGUMENT if write is NULL. */
+CCN_API CCN_NODISCARD ccn_status ccn_report_write(ccn_context *c, ccn_write_fn write, void *user);
 
 /* ---- diagnostics ------------------------------------------------------------------------------------------
  * Of the last ccn_run, ccn_check, ccn_dump, ccn_graph_read, ccn_eval, ccn_module_load, ccn_module_function,

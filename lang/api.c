@@ -57,12 +57,22 @@ static void fp_leave(const fp_state *s) {
 static void *default_alloc(void *p, size_t old_size, size_t new_size, size_t align, void *user) {
   (void)old_size;
   (void)user;
-  if (new_size == 0) {
+  if (align <= _Alignof(max_align_t)) {
+    if (new_size) return malloc(new_size);
     free(p);
     return NULL;
   }
-  if (align <= _Alignof(max_align_t)) return malloc(new_size);
-  return new_size > SIZE_MAX - align ? NULL : aligned_alloc(align, (new_size + align - 1) / align * align);
+  /* Not aligned_alloc: that of glibc 2.36 does not take freed blocks again, and a long loop of small tensors would
+   * grow to gigabytes. What malloc gave stands in front of the block. */
+  if (!new_size) {
+    free(((void **)p)[-1]);
+    return NULL;
+  }
+  char *raw = new_size > SIZE_MAX - align ? NULL : malloc(new_size + align);
+  if (!raw) return NULL;
+  char *at = raw + align - (uintptr_t)raw % align;
+  ((void **)(void *)at)[-1] = raw;
+  return at;
 }
 
 void ccn_options_init(ccn_options *o, size_t size) {
@@ -106,14 +116,18 @@ ccn_status ccn_context_create(const ccn_options *given, ccn_context **out_contex
   if (o.ranks < 0 || o.ranks > CCN__MAX_RANKS || o.nargs > UINT32_MAX / 4) return CCN_INVALID_ARGUMENT;
   ccn__heap heap = {
     .alloc = o.alloc ? o.alloc : default_alloc, .user = o.alloc_user, .limit = o.memory_limit};
-  CCN__TRY(&heap, trap) { c = ccn__heap_alloc(&heap, sizeof *c); }
-  CCN__CATCH(&heap, trap) return trap.status;
+  CCN__TRY(&heap, trap)
+  { c = ccn__heap_alloc(&heap, sizeof *c); }
+  CCN__CATCH(&heap, trap)
+  return trap.status;
   c->heap = heap;
   c->options = o;
   atomic_init(&c->refs, 1);
   ccn__arena_init(&c->own, &c->heap);
-  CCN__TRY(&c->heap, trap) { fill_context(c); }
-  CCN__CATCH(&c->heap, trap) {
+  CCN__TRY(&c->heap, trap)
+  { fill_context(c); }
+  CCN__CATCH(&c->heap, trap)
+  {
     ccn_context_free(c);
     return trap.status;
   }
@@ -148,6 +162,8 @@ static void begin(ccn_context *c, ccn__state **which, unsigned flags) {
   if (!(flags & CCN__RUNS)) return;
   ccn__state_begin(*which);
   c->last = *which;
+  if (c->options.time_limit_ms > 0)
+    (*which)->rt.deadline = ccn__now_ms() + (uint64_t)c->options.time_limit_ms;
 }
 
 /* The runtime can be used again; what was half made is forgotten. */
@@ -155,10 +171,15 @@ static void end(ccn_context *c, ccn__state **which, unsigned flags, ccn_status s
   c->running = NULL;
   c->heap.trap = NULL;
   if (!*which) return;
-  ccn__rt_unwind(&(*which)->rt);
+  ccn__rt *rt = &(*which)->rt;
+  c->ncalls += rt->ncalls;
+  c->nops += rt->nops;
+  rt->ncalls = rt->nops = 0;
+  rt->deadline = 0;
+  ccn__rt_unwind(rt);
   if (status != CCN_OUT_OF_MEMORY) return;
   if (flags & CCN__FRESH) ccn__state_reset(*which, c);
-  else ccn__collect(&(*which)->rt);
+  else ccn__collect(rt);
 }
 
 void ccn__report_begin(ccn__state *s) {
@@ -175,15 +196,23 @@ static ccn_status nested(ccn_context *c, ccn__state **which, ccn__work *work, vo
   const uint32_t temps = rt->temps.n, roots = rt->roots.n, depth = rt->depth;
   ccn__frame *frames = rt->frames;
   ccn__trap trap;
-  CCN__TRY(&c->heap, trap) { work(s, user); }
-  CCN__CATCH(&c->heap, trap) {
+  CCN__TRY(&c->heap, trap)
+  { work(s, user); }
+  CCN__CATCH(&c->heap, trap)
+  {
     rt->roots.n = roots;
     rt->depth = depth;
     rt->frames = frames;
     if (s->diags.errors != diags.errors) { /* the script goes on, or its own error is the one to show */
-      s->diags = (ccn__diags){.arena = diags.arena, .sources = s->diags.sources, .nsources = s->diags.nsources,
-                              .first = diags.first, .last = diags.last, .count = diags.count,
-                              .errors = diags.errors, .warnings = diags.warnings, .limit = diags.limit};
+      s->diags = (ccn__diags){.arena = diags.arena,
+                              .sources = s->diags.sources,
+                              .nsources = s->diags.nsources,
+                              .first = diags.first,
+                              .last = diags.last,
+                              .count = diags.count,
+                              .errors = diags.errors,
+                              .warnings = diags.warnings,
+                              .limit = diags.limit};
       if (s->diags.last) s->diags.last->next = NULL;
     }
   }
@@ -201,11 +230,13 @@ ccn_status ccn__guarded(ccn_context *c, ccn__state **which, unsigned flags, ccn_
   }
   if (flags & CCN__RUNS) c->interrupt = 0;
   fp_enter(&fp);
-  CCN__TRY(&c->heap, trap) {
+  CCN__TRY(&c->heap, trap)
+  {
     begin(c, which, flags);
     work(*which, user);
   }
-  CCN__CATCH(&c->heap, trap) {}
+  CCN__CATCH(&c->heap, trap)
+  {}
   fp_leave(&fp);
   end(c, which, flags, trap.status);
   ccn_status status = trap.status;
@@ -224,13 +255,11 @@ static ccn_status guarded(ccn_context *c, ccn__work *work, ccn__job *job) {
 }
 
 ccn_status ccn_run(ccn_context *c, const char *name, const char *text, size_t size) {
-  return guarded(c, drive,
-                 &(ccn__job){.name = name, .text = text, .size = size, .last = CCN__STAGE_RUN});
+  return guarded(c, drive, &(ccn__job){.name = name, .text = text, .size = size, .last = CCN__STAGE_RUN});
 }
 
 ccn_status ccn_check(ccn_context *c, const char *name, const char *text, size_t size) {
-  return guarded(c, drive,
-                 &(ccn__job){.name = name, .text = text, .size = size, .last = CCN__STAGE_CHECK});
+  return guarded(c, drive, &(ccn__job){.name = name, .text = text, .size = size, .last = CCN__STAGE_CHECK});
 }
 
 static void report_stage(ccn__state *s, void *user) {
@@ -266,6 +295,23 @@ ccn_status ccn_graph_read(ccn_context *c, const char *name, const char *text, si
 
 void ccn_interrupt(ccn_context *c) {
   if (c) c->interrupt = 1;
+}
+
+static void write_report(ccn__state *s, void *user) {
+  const ccn__job *job = user;
+  const ccn_context *c = s->context;
+  char text[256];
+  int n = snprintf(text, sizeof text,
+                   "{\"memory_live\": %zu, \"memory_peak\": %zu, \"memory_limit\": %zu, \"calls\": %llu, "
+                   "\"ops\": %llu}\n",
+                   c->heap.live, c->heap.peak, c->heap.limit, (unsigned long long)c->ncalls,
+                   (unsigned long long)c->nops);
+  job->write(text, (size_t)n, job->user);
+}
+
+ccn_status ccn_report_write(ccn_context *c, ccn_write_fn write, void *user) {
+  if (!c || !write) return CCN_INVALID_ARGUMENT;
+  return ccn__guarded(c, &c->session, CCN__NESTS, write_report, &(ccn__job){.write = write, .user = user});
 }
 
 /* ---- diagnostics --------------------------------------------------------------------------------------- */
@@ -307,8 +353,10 @@ ccn_status ccn_diagnostic_get(ccn_context *c, size_t i, ccn_diagnostic *out) {
   ccn__trap trap;
   if (!c || !out || out->size < offsetof(ccn_diagnostic, severity)) return CCN_INVALID_ARGUMENT;
   if (i >= ccn_diagnostic_count(c)) return CCN_NOT_FOUND;
-  CCN__TRY(&c->heap, trap) { fill_diagnostic(c->last, i, &full); }
-  CCN__CATCH(&c->heap, trap) return trap.status;
+  CCN__TRY(&c->heap, trap)
+  { fill_diagnostic(c->last, i, &full); }
+  CCN__CATCH(&c->heap, trap)
+  return trap.status;
   full.size = out->size;
   memcpy(out, &full, out->size < sizeof full ? out->size : sizeof full);
   return CCN_OK;
@@ -331,8 +379,10 @@ static void write_one(ccn__state *s, const ccn__diag *d, const rendering *r) {
 
 static void write_trapped(ccn__state *s, const ccn__diag *d, const rendering *r) {
   ccn__trap trap;
-  CCN__TRY(s->rt.heap, trap) { write_one(s, d, r); }
-  CCN__CATCH(s->rt.heap, trap) {} /* no memory: this one is left out */
+  CCN__TRY(s->rt.heap, trap)
+  { write_one(s, d, r); }
+  CCN__CATCH(s->rt.heap, trap)
+  {} /* no memory: this one is left out */
   ccn__arena_free(&s->rt.scratch);
 }
 

@@ -32,7 +32,7 @@ void ccn__report_begin(ccn__state *s);
 typedef struct ccn__handle {
   ccn__hold hold;
   ccn__state *state;
-  struct ccn__handle *next; /* in the dead list */
+  struct ccn__handle *next;            /* in the dead list */
   void (*drop)(struct ccn__handle *h); /* lets go of what else it has; NULL: nothing; cannot fail */
   _Atomic uint32_t refs;
   uint32_t bytes;
@@ -50,7 +50,7 @@ struct ccn_tensor {
 void *ccn__handle_new(ccn__state *s, size_t bytes, ccn__val v);
 void ccn__handle_retain(ccn__handle *h);
 void ccn__handle_release(ccn__handle *h);
-ccn_value *ccn__value_new_handle(ccn__state *s, ccn__val v); /* NULL for nothing */
+ccn_value *ccn__value_new_handle(ccn__state *s, ccn__val v);   /* NULL for nothing */
 ccn_tensor *ccn__tensor_handle(ccn__state *s, ccn__tensor *t); /* api_tensor.c */
 
 /* One more, one less of the host's holds on a tensor (v of any kind). */
@@ -59,7 +59,29 @@ void ccn__val_let(ccn__val v);
 /* From now on a script may reach it. */
 void ccn__val_escapes(ccn__val v);
 
-bool ccn__lock(ccn_context *c);  /* false: a call is running */
+/* ---- making tensors (api_tensor.c) ------------------------------------------------------------------------ */
+
+typedef struct ccn__make {
+  const ccn_tensor_desc *desc; /* from ccn__read_desc */
+  const void *data;            /* the whole, of a copy */
+  void *const *pieces;         /* of borrowed memory */
+  size_t bytes, npieces;
+  int read_only;
+  void (*release)(void *user);
+  void *user;
+  ccn_tensor *tensor; /* out */
+} ccn__make;
+/* The description in full, whatever the host's struct was; false if it is wrong. */
+bool ccn__read_desc(const ccn_tensor_desc *given, ccn_tensor_desc *d, size_t *bytes);
+/* ccn__work; user: a ccn__make. */
+void ccn__tensor_zeros(ccn__state *s, void *user);
+void ccn__tensor_borrowed(ccn__state *s, void *user);
+
+/* ---- the lock, states, contexts (api_handle.c) ------------------------------------------------------------ */
+
+/* Frees what is dead, from within a call that has the lock. */
+void ccn__bury(ccn_context *c);
+bool ccn__lock(ccn_context *c);   /* false: a call is running */
 void ccn__unlock(ccn_context *c); /* frees what is dead */
 /* One owner of the context less; the last one frees it. */
 void ccn__context_let(ccn_context *c);

@@ -44,7 +44,8 @@ static void load(ccn__state *s, void *user) {
   if (!s->diags.errors) w->module = ccn__handle_new(s, sizeof *w->module, ccn__list_val(list));
 }
 
-ccn_status ccn_module_load(ccn_context *c, const char *name, const char *text, size_t size, ccn_module **out) {
+ccn_status ccn_module_load(ccn_context *c, const char *name, const char *text, size_t size,
+                           ccn_module **out) {
   load_work w = {.entry = {.name = name, .text = text, .size = size}};
   if (out) *out = NULL;
   if (!c || !out || !name || (!text && size) || size >= UINT32_MAX) return CCN_INVALID_ARGUMENT;
@@ -114,14 +115,15 @@ static ccn__val find_value(ccn__state *s, ccn_module *m, const char *name) {
   const ccn__ast *base = e;
   while (base && base->kind == CCN__AST_WITH) base = base->a;
   if (!base || (base->kind != CCN__AST_NAME && base->kind != CCN__AST_FIELD))
-    ccn__fail(rt, 1, ast->span, "not a name", "functions are named \"adam\", \"optim.adam\" or \"adam@zero(gsum)\"",
+    ccn__fail(rt, 1, ast->span, "not a name",
+              "functions are named \"adam\", \"optim.adam\" or \"adam@zero(gsum)\"",
               "this does not name a function");
   ccn__roots_push(rt, env);
   ccn__val v = ccn__eval(rt, env, e);
   rt->roots.n--;
   if (v.kind != CCN__V_PROGRAM && v.kind != CCN__V_FN)
-    ccn__fail(rt, 805, e->span, ccn__val_kind_name(v), "programs and functions are called", "%s cannot be called",
-              ccn__val_kind_name(v));
+    ccn__fail(rt, 805, e->span, ccn__val_kind_name(v), "programs and functions are called",
+              "%s cannot be called", ccn__val_kind_name(v));
   return v;
 }
 
@@ -166,7 +168,8 @@ static void fill_type(ccn__state *s, ccn__graph *g, ccn__id id, ccn_param *p) {
 }
 
 static ccn_param unknown(const char *name) {
-  return (ccn_param){.size = sizeof(ccn_param), .name = name, .type = "", .dtype = -1, .ndim = -1, .placement = ""};
+  return (ccn_param){
+    .size = sizeof(ccn_param), .name = name, .type = "", .dtype = -1, .ndim = -1, .placement = ""};
 }
 
 /* Lists and tuples have several nodes, or none, with names of their own: their type stays unknown. */
@@ -319,8 +322,10 @@ static void create(ccn__state *s, void *user) {
   size_t bytes = (w->f->nparams + 1) * sizeof(ccn__arg);
   ccn__arg *arg = ccn__heap_alloc(s->rt.heap, bytes);
   ccn__trap trap;
-  CCN__TRY(s->rt.heap, trap) { w->call = ccn__handle_new(s, sizeof *w->call, ccn__list_val(list)); }
-  CCN__CATCH(s->rt.heap, trap) {
+  CCN__TRY(s->rt.heap, trap)
+  { w->call = ccn__handle_new(s, sizeof *w->call, ccn__list_val(list)); }
+  CCN__CATCH(s->rt.heap, trap)
+  {
     ccn__heap_free(s->rt.heap, arg, bytes);
     ccn__throw(s->rt.heap, trap.status);
   }
@@ -400,8 +405,9 @@ static void check_tensor(ccn__state *s, const ccn_function *f, size_t i, const c
   if (t->dtype == p->dtype && t->rank == p->ndim) return;
   ccn__report_begin(s);
   bool dtype = t->dtype != p->dtype;
-  ccn__diag *d = ccn__error(&s->diags, dtype ? 101 : 305, ast->span, "the parameter", "parameter `%s` is %s, not %s",
-                            p->name, p->type, ccn__tensor_describe(&s->rt, t));
+  ccn__diag *d =
+    ccn__error(&s->diags, dtype ? 101 : 305, ast->span, "the parameter", "parameter `%s` is %s, not %s",
+               p->name, p->type, ccn__tensor_describe(&s->rt, t));
   ccn__hint(&s->diags, d, "%s", dtype ? "pass a tensor of its dtype" : "pass a tensor with as many dims");
   ccn__throw(s->rt.heap, CCN_ERROR);
 }
@@ -461,7 +467,6 @@ static void run(ccn__state *s, void *user) {
   ccn__val callee = w->f->v, v;
   set_result(call, CCN__NONE_VAL);
   uint32_t n = collect_arguments(call);
-  s->context->ncalls++;
   if (callee.kind == CCN__V_PROGRAM) {
     v = ccn__program_call(&s->rt, callee.program, call->arg, n, (ccn__span){0});
     own_results(v);

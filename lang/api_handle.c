@@ -110,6 +110,8 @@ static void drain(ccn_context *c) {
   }
 }
 
+void ccn__bury(ccn_context *c) { drain(c); }
+
 bool ccn__lock(ccn_context *c) {
   for (;;) { /* burying ends soon; a call may not */
     int seen = FREE;

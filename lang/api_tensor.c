@@ -4,7 +4,8 @@
 #include "call.h"
 #include "parser.h"
 
-#define SAME_DTYPE(x) _Static_assert((int)CCN_DTYPE_##x == (int)CCN__##x, "ccn_dtype counts as dtype.def does")
+#define SAME_DTYPE(x) \
+  _Static_assert((int)CCN_DTYPE_##x == (int)CCN__##x, "ccn_dtype counts as dtype.def does")
 SAME_DTYPE(F64);
 SAME_DTYPE(F32);
 SAME_DTYPE(F16);
@@ -68,17 +69,6 @@ static const ccn__cplace *placement(ccn__state *s, uint32_t rank, const char *te
 
 /* ---- making tensors -------------------------------------------------------------------------------------- */
 
-typedef struct make_work {
-  const ccn_tensor_desc *desc;
-  const void *data;
-  void *const *pieces;
-  size_t bytes, npieces;
-  int read_only;
-  void (*release)(void *user);
-  void *user;
-  ccn_tensor *tensor;
-} make_work;
-
 ccn_tensor *ccn__tensor_handle(ccn__state *s, ccn__tensor *t) {
   ccn__text text;
   ccn__scratch_begin(&s->rt, &text);
@@ -102,8 +92,7 @@ static bool whole_bytes(int32_t ndim, const int64_t *shape, size_t item, size_t 
   return true;
 }
 
-/* The description in full, whatever the host's struct was; false if it is wrong. */
-static bool read_desc(const ccn_tensor_desc *given, ccn_tensor_desc *d, size_t *bytes) {
+bool ccn__read_desc(const ccn_tensor_desc *given, ccn_tensor_desc *d, size_t *bytes) {
   if (!given || given->size < offsetof(ccn_tensor_desc, placement)) return false;
   *d = (ccn_tensor_desc){0};
   memcpy(d, given, given->size < sizeof *d ? given->size : sizeof *d);
@@ -120,8 +109,8 @@ static ccn__tensor *shell(ccn__state *s, const ccn_tensor_desc *d) {
   return t;
 }
 
-static void make_zeros(ccn__state *s, void *user) {
-  make_work *w = user;
+void ccn__tensor_zeros(ccn__state *s, void *user) {
+  ccn__make *w = user;
   ccn__tensor *t = shell(s, w->desc);
   for (uint32_t r = 0; r < t->world; r++) {
     ccn__box box;
@@ -140,16 +129,16 @@ static void make_zeros(ccn__state *s, void *user) {
 
 ccn_status ccn_tensor_create(ccn_context *c, const ccn_tensor_desc *desc, ccn_tensor **out) {
   ccn_tensor_desc d;
-  make_work w = {.desc = &d};
+  ccn__make w = {.desc = &d};
   if (out) *out = NULL;
-  if (!c || !out || !read_desc(desc, &d, &w.bytes)) return CCN_INVALID_ARGUMENT;
-  ccn_status status = ccn__guarded(c, &c->session, CCN__NESTS, make_zeros, &w);
+  if (!c || !out || !ccn__read_desc(desc, &d, &w.bytes)) return CCN_INVALID_ARGUMENT;
+  ccn_status status = ccn__guarded(c, &c->session, CCN__NESTS, ccn__tensor_zeros, &w);
   *out = w.tensor;
   return status;
 }
 
 static void make_copy(ccn__state *s, void *user) {
-  make_work *w = user;
+  ccn__make *w = user;
   const ccn_tensor_desc *d = w->desc;
   const ccn__cplace *place = placement(s, (uint32_t)d->ndim, d->placement);
   ccn__tensor *t =
@@ -161,9 +150,9 @@ static void make_copy(ccn__state *s, void *user) {
 ccn_status ccn_tensor_copy_in(ccn_context *c, const ccn_tensor_desc *desc, const void *data, size_t bytes,
                               ccn_tensor **out) {
   ccn_tensor_desc d;
-  make_work w = {.desc = &d, .data = data};
+  ccn__make w = {.desc = &d, .data = data};
   if (out) *out = NULL;
-  if (!c || !out || (!data && bytes) || !read_desc(desc, &d, &w.bytes) || w.bytes != bytes)
+  if (!c || !out || (!data && bytes) || !ccn__read_desc(desc, &d, &w.bytes) || w.bytes != bytes)
     return CCN_INVALID_ARGUMENT;
   ccn_status status = ccn__guarded(c, &c->session, CCN__NESTS, make_copy, &w);
   *out = w.tensor;
@@ -173,7 +162,7 @@ ccn_status ccn_tensor_copy_in(ccn_context *c, const ccn_tensor_desc *desc, const
 /* ---- the host's own memory ------------------------------------------------------------------------------- */
 
 /* The host's piece of rank r; throws if it cannot be that. */
-static void *piece_of(ccn__state *s, const make_work *w, const ccn__tensor *t, uint32_t r, size_t bytes) {
+static void *piece_of(ccn__state *s, const ccn__make *w, const ccn__tensor *t, uint32_t r, size_t bytes) {
   void *data = w->npieces == 1 ? w->pieces[0] : w->pieces[r];
   uint32_t twin = ccn__rank_twin(&s->rt.mesh, r, t->place);
   bool good = (data || !bytes) && (uintptr_t)data % ccn_dtype_size(w->desc->dtype) == 0;
@@ -182,7 +171,7 @@ static void *piece_of(ccn__state *s, const make_work *w, const ccn__tensor *t, u
   return data;
 }
 
-static void borrow_pieces(ccn__state *s, make_work *w, ccn__tensor *t, ccn__outside *o) {
+static void borrow_pieces(ccn__state *s, ccn__make *w, ccn__tensor *t, ccn__outside *o) {
   for (uint32_t r = 0; r < t->world; r++) {
     ccn__box box;
     uint32_t twin = ccn__rank_twin(&s->rt.mesh, r, t->place);
@@ -195,16 +184,19 @@ static void borrow_pieces(ccn__state *s, make_work *w, ccn__tensor *t, ccn__outs
   w->tensor = ccn__tensor_handle(s, t);
 }
 
-static void make_borrowed(ccn__state *s, void *user) {
-  make_work *w = user;
+void ccn__tensor_borrowed(ccn__state *s, void *user) {
+  ccn__make *w = user;
   ccn__trap trap;
   ccn__tensor *t = shell(s, w->desc);
   bool replicated = true;
   for (uint32_t a = 0; a < t->naxes; a++) replicated = replicated && t->place[a].kind == CCN__REPLICATED;
-  if (w->npieces != t->world && !(w->npieces == 1 && replicated)) ccn__throw(s->rt.heap, CCN_INVALID_ARGUMENT);
+  if (w->npieces != t->world && !(w->npieces == 1 && replicated))
+    ccn__throw(s->rt.heap, CCN_INVALID_ARGUMENT);
   ccn__outside *o = ccn__heap_alloc(s->rt.heap, sizeof *o);
-  CCN__TRY(s->rt.heap, trap) { borrow_pieces(s, w, t, o); }
-  CCN__CATCH(s->rt.heap, trap) { /* the host keeps its memory; what stands in it goes with t */
+  CCN__TRY(s->rt.heap, trap)
+  { borrow_pieces(s, w, t, o); }
+  CCN__CATCH(s->rt.heap, trap)
+  { /* the host keeps its memory; what stands in it goes with t */
     if (!o->bufs) ccn__heap_free(s->rt.heap, o, sizeof *o);
     ccn__throw(s->rt.heap, trap.status);
   }
@@ -216,15 +208,11 @@ static void make_borrowed(ccn__state *s, void *user) {
 ccn_status ccn_tensor_borrow(ccn_context *c, const ccn_tensor_desc *desc, void *const *data, size_t ndata,
                              int read_only, void (*release)(void *user), void *user, ccn_tensor **out) {
   ccn_tensor_desc d;
-  make_work w = {.desc = &d,
-                 .pieces = data,
-                 .npieces = ndata,
-                 .read_only = read_only,
-                 .release = release,
-                 .user = user};
+  ccn__make w = {
+    .desc = &d, .pieces = data, .npieces = ndata, .read_only = read_only, .release = release, .user = user};
   if (out) *out = NULL;
-  if (!c || !out || !data || !ndata || !read_desc(desc, &d, &w.bytes)) return CCN_INVALID_ARGUMENT;
-  ccn_status status = ccn__guarded(c, &c->session, CCN__NESTS, make_borrowed, &w);
+  if (!c || !out || !data || !ndata || !ccn__read_desc(desc, &d, &w.bytes)) return CCN_INVALID_ARGUMENT;
+  ccn_status status = ccn__guarded(c, &c->session, CCN__NESTS, ccn__tensor_borrowed, &w);
   *out = status == CCN_OK ? w.tensor : NULL;
   return status;
 }
@@ -244,8 +232,11 @@ static void row_major(int32_t ndim, const int64_t *extent, int64_t *out) {
 ccn_status ccn_tensor_info_get(const ccn_tensor *h, ccn_tensor_info *out) {
   if (!h || !out || out->size < offsetof(ccn_tensor_info, shape)) return CCN_INVALID_ARGUMENT;
   const ccn__tensor *t = tensor_of(h);
-  ccn_tensor_info i = {
-    .size = out->size, .dtype = (ccn_dtype)t->dtype, .ndim = t->rank, .ranks = t->world, .placement = h->placement};
+  ccn_tensor_info i = {.size = out->size,
+                       .dtype = (ccn_dtype)t->dtype,
+                       .ndim = t->rank,
+                       .ranks = t->world,
+                       .placement = h->placement};
   memcpy(i.shape, t->dim, sizeof i.shape);
   row_major(i.ndim, i.shape, i.strides);
   for (uint32_t r = 0; r < t->world; r++)

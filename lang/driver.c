@@ -38,6 +38,7 @@ static ccn__env *main_names(ccn__rt *rt) {
   for (size_t i = 0; i < rt->options->nargs; i++)
     ccn__list_add(rt, args, ccn__val_string(rt, rt->options->args[i], strlen(rt->options->args[i])));
   ccn__env_set(rt, env, ccn__internz(rt->names, "args"), ccn__list_val(args));
+  ccn__host_names(rt, env);
   rt->roots.n--;
   return env;
 }
@@ -224,6 +225,7 @@ void ccn__state_reset(ccn__state *s, ccn_context *c) {
   ccn__rt_init(&s->rt, &c->heap, &s->arena, &s->names, &s->diags, &c->options);
   s->rt.schedule = ccn__schedule_apply;
   s->rt.interrupt = &c->interrupt;
+  s->rt.hosts = &c->hosts;
   s->assigned = NULL;
   s->places = NULL;
 }

@@ -35,7 +35,9 @@ struct ccn_context {
   _Atomic uint32_t refs;
   struct ccn__handle *_Atomic dead;
   uint32_t callbacks; /* host functions that are running */
-  uint64_t ncalls;
+  const struct ccn__host_fn *hosts;
+  const char *complaint; /* of the host function that runs; in the running state's `told` */
+  uint64_t ncalls, nops; /* of ccn_report_write */
 };
 
 typedef enum ccn__stage { CCN__STAGE_PARSE, CCN__STAGE_CHECK, CCN__STAGE_RUN } ccn__stage;

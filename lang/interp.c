@@ -220,6 +220,7 @@ static void run_region(ccn__run *r, uint32_t region) {
   for (ccn__id id = r->first[region]; id != CCN__NO_ID; id = r->next[id]) {
     const ccn__node *n = &r->g->nodes.at[id];
     ccn__rt_poll(r->rt);
+    r->rt->nops++;
     prepare(r, n, id);
     evaluators[n->op](r, n, id);
     if (r->unshared) check_replicas(r, n, r->value[id]);

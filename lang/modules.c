@@ -120,6 +120,7 @@ static ccn__module *new_module(ccn__rt *rt, const char *path) {
   m->obj.pinned = true;
   m->path = path;
   m->env = ccn__env_new(rt, NULL);
+  ccn__host_names(rt, m->env);
   return m;
 }
 

@@ -342,6 +342,7 @@ static void call_body(ccn__rt *rt, ccn__arena *arena, void *user) {
 ccn__val ccn__program_call(ccn__rt *rt, ccn__program *p, const ccn__arg *args, uint32_t nargs,
                            ccn__span call) {
   ccn__program *scheduled = p;
+  rt->ncalls++;
   while (p->base) p = p->base;
   call_args c = {
     .program = choose_axes(rt, p, call), .scheduled = scheduled, .args = args, .nargs = nargs, .call = call};

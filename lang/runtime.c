@@ -3,7 +3,10 @@
  * Mark and sweep. Roots: temps (what running expressions hold), roots (scopes in use), globals, pinned
  * objects. Marking uses a list through the objects themselves, so it needs neither memory nor C stack.
  * SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 199309L /* clock_gettime: the time of day may jump */
 #include "runtime.h"
+
+#include <time.h>
 
 enum { COLLECT_FROM = 64 << 20, FRAMES_SHOWN = 8, ENV_LINEAR = 8 };
 
@@ -37,7 +40,28 @@ void ccn__rt_push(ccn__rt *rt, ccn__val v) { *CCN__PUSH(rt->arena, &rt->temps) =
 
 void ccn__roots_push(ccn__rt *rt, ccn__env *e) { *CCN__PUSH(rt->arena, &rt->roots) = e; }
 
+uint64_t ccn__now_ms(void) {
+  struct timespec t = {0};
+#ifdef CLOCK_MONOTONIC
+  clock_gettime(CLOCK_MONOTONIC, &t);
+#else
+  timespec_get(&t, TIME_UTC);
+#endif
+  return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void too_late(ccn__rt *rt) {
+  ccn__span here = rt->frames ? rt->frames->call : (ccn__span){0};
+  rt->deadline = 0;
+  ccn__diag *d = ccn__error(rt->diags, 608, here, "while this ran", "the time limit of the host is over");
+  ccn__hint(rt->diags, d, "run smaller sizes, or raise the limit");
+  ccn__rt_raise(rt, d);
+}
+
+enum { POLLS_A_LOOK = 16 }; /* the clock costs more than a poll */
+
 void ccn__rt_poll(ccn__rt *rt) {
+  if (rt->deadline && ++rt->npolls % POLLS_A_LOOK == 0 && ccn__now_ms() >= rt->deadline) too_late(rt);
   if (rt->interrupted || (rt->interrupt && *rt->interrupt)) ccn__throw(rt->heap, CCN_INTERRUPTED);
 }
 
@@ -180,6 +204,7 @@ const char *ccn__val_kind_name(ccn__val v) {
   case CCN__V_INT:
   case CCN__V_FLOAT: return "a number";
   case CCN__V_OP:
+  case CCN__V_HOST:
   case CCN__V_FN: return "a function";
   case CCN__V_STRING: return "a string";
   case CCN__V_LIST: return "a list";

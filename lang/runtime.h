@@ -18,6 +18,7 @@ typedef enum ccn__vkind {
   CCN__V_INT,
   CCN__V_FLOAT,
   CCN__V_OP,      /* a built-in function or op, by name: u.name */
+  CCN__V_HOST,    /* a function of the host, which lives as long as the context */
   /* objects */
   CCN__V_STRING,
   CCN__V_LIST,
@@ -57,6 +58,7 @@ typedef struct ccn__val {
     struct ccn__program *program;
     struct ccn__schedule *schedule;
     struct ccn__module *module;
+    const struct ccn__host_fn *host;
   };
 } ccn__val;
 #define CCN__NONE_VAL ((ccn__val){.kind = CCN__V_NONE})
@@ -241,6 +243,9 @@ typedef struct ccn__rt {
   volatile int interrupted;
   const _Atomic int *interrupt; /* the context's, set from other threads; may be NULL */
   struct ccn__module_list *modules;
+  uint64_t deadline;            /* of ccn__now_ms; 0: none */
+  uint64_t npolls, ncalls, nops; /* since the API looked last */
+  const struct ccn__host_fn *const *hosts; /* the context's list; may be NULL */
   ccn__hold *holds;
   /* passes/: applies the schedules of P to the graph of its base; NULL after errors. Set by the driver. */
   struct ccn__graph *(*schedule)(struct ccn__rt *rt, struct ccn__graph *g, const ccn__program *p);
@@ -258,7 +263,8 @@ void ccn__rt_unwind(ccn__rt *rt);
 void ccn__rt_push(ccn__rt *rt, ccn__val v); /* keeps v alive until temps.n is set back */
 void *ccn__obj_new(ccn__rt *rt, ccn__vkind kind, size_t bytes); /* zeroed; pushed on temps; throws */
 void ccn__collect(ccn__rt *rt);
-void ccn__rt_poll(ccn__rt *rt); /* throws CCN_INTERRUPTED */
+void ccn__rt_poll(ccn__rt *rt); /* throws CCN_INTERRUPTED; CCN0608 behind the deadline */
+uint64_t ccn__now_ms(void);     /* from some point on, steadily */
 
 ccn__val ccn__val_string(ccn__rt *rt, const char *s, size_t n);
 ccn__list *ccn__list_new(ccn__rt *rt, ccn__vkind list_or_tuple, uint32_t cap);

@@ -79,6 +79,21 @@ bool ccn__is_builtin(const char *name);   /* any of these */
 bool ccn__program_only(const char *name); /* a collective, update or rank: CCN0804 in a script */
 ccn__diag *ccn__program_only_error(ccn__rt *rt, const char *name, ccn__span span);
 
+/* ---- host.c: functions of the host --------------------------------------------------------------------- */
+struct ccn__host_fn {
+  const struct ccn__host_fn *next;
+  const char *name;
+  /* Calls it; raises. Set by the API, which alone knows of handles. */
+  ccn__val (*call)(ccn__rt *rt, const struct ccn__host_fn *f, const ccn__arg *args, uint32_t n, ccn__span span);
+  ccn_host_fn fn;
+  void *user;
+  bool pure;
+};
+const char *ccn__host_name(const struct ccn__host_fn *f);
+ccn__val ccn__host_call(ccn__rt *rt, const struct ccn__host_fn *f, const ccn__arg *args, uint32_t n,
+                        ccn__span span);
+void ccn__host_names(ccn__rt *rt, ccn__env *env); /* all of them into a scope */
+
 /* ---- script_num.c: arithmetic of script numbers, pure -------------------------------------------------- */
 typedef struct ccn__calc_error {
   uint16_t code;

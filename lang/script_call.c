@@ -164,6 +164,7 @@ ccn__val ccn__call_value(ccn__rt *rt, ccn__val callee, const ccn__arg *args, uin
   case CCN__V_FN: return ccn__call_fn(rt, callee.fn, args, n, call);
   case CCN__V_PROGRAM: return call_program(rt, callee.program, args, n, call);
   case CCN__V_OP: return call_named(rt, callee.name, args, n, call, span);
+  case CCN__V_HOST: return ccn__host_call(rt, callee.host, args, n, call);
   default:
     ccn__fail(rt, 805, span, ccn__val_kind_name(callee),
               "only functions and programs are called; an element is x[0]", "%s cannot be called",

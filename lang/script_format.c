@@ -262,6 +262,7 @@ static void value(ccn__rt *rt, ccn__text *out, ccn__val v, uint32_t nested) {
   case CCN__V_INT:
   case CCN__V_FLOAT: number(out, v); break;
   case CCN__V_OP: ccn__text_printf(out, "fn %s", v.name); break;
+  case CCN__V_HOST: ccn__text_printf(out, "fn %s", ccn__host_name(v.host)); break;
   case CCN__V_STRING:
     if (nested) quoted(out, v.string);
     else ccn__text_add(out, v.string->at, v.string->n);

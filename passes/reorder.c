@@ -44,12 +44,6 @@ static bool sliced_over(const reorder *r, const ccn__type *t, cut *out) {
   return false;
 }
 
-static bool placed_over(const reorder *r, const ccn__type *t) { /* cut, or at a broadcast's root */
-  for (uint32_t a = 0; a < t->naxes; a++)
-    if ((r->over >> a & 1) && t->place[a].kind != CCN__REPLICATED) return true;
-  return false;
-}
-
 static bool may_move(const ccn__node *n) {
   switch ((ccn__op_kind)ccn__op_table[n->op].kind) {
   case CCN__KIND_ELEM:
@@ -263,9 +257,9 @@ static ccn__id gathered(reorder *r, ccn__id i, ccn__ids *gathers) {
   ccn__type_error err;
   ccn__id x = r->moved[i];
   if (r->whole[i] != CCN__NO_ID) return r->whole[i];
-  if (!placed_over(r, r->s->edit.to->nodes.at[x].type)) return r->whole[i] = x;
+  if (ccn__type_equal(r->s->edit.to->nodes.at[x].type, n->type)) return r->whole[i] = x; /* as it was anyway */
   ccn__id y = ccn__edit_add(r->s, (ccn__op)g->op, &x, 1, g->attrs, NULL, n, &err);
-  if (y == CCN__NO_ID) return y;
+  if (y == CCN__NO_ID || !ccn__type_equal(r->s->edit.to->nodes.at[y].type, n->type)) return CCN__NO_ID;
   ccn__edit_name(r->s, y, n, g->op == CCN__OP_BROADCAST ? "broadcast" : "ag");
   *CCN__PUSH(r->s->arena, gathers) = y;
   return r->whole[i] = y;
@@ -284,7 +278,9 @@ static bool emit(reorder *r, ccn__id i, bool live_out, ccn__ids *ops, ccn__ids *
       *CCN__PUSH(s->arena, ops) = s->edit.map[i];
       return true;
     }
-    if (value == CCN__NO_ID) return false;
+    if (value == CCN__NO_ID)
+      return ccn__refuse(s, 402, i, "this update", "what %s stores cannot be gathered", ccn__node_label(r->g, i)),
+             false;
     ccn__id in[2] = {s->edit.map[n->in[0]], value};
     ccn__id u = ccn__edit_add(s, CCN__OP_UPDATE, in, 2, n->attrs, NULL, n, &err);
     if (u == CCN__NO_ID)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ccn.h"
+#include "ccn_dlpack.h"
 
 static int tests, failures;
 
@@ -49,7 +49,8 @@ static bool says(ccn_context *c, const char *code) {
 
 static ccn_tensor *vector(ccn_context *c, const char *placement, int64_t n, float x) {
   float data[16];
-  ccn_tensor_desc d = {.size = sizeof d, .dtype = CCN_DTYPE_F32, .ndim = 1, .shape = &n, .placement = placement};
+  ccn_tensor_desc d = {
+    .size = sizeof d, .dtype = CCN_DTYPE_F32, .ndim = 1, .shape = &n, .placement = placement};
   ccn_tensor *t = NULL;
   for (int64_t i = 0; i < n; i++) data[i] = x;
   return ccn_tensor_copy_in(c, &d, data, (size_t)n * sizeof *data, &t) == CCN_OK ? t : NULL;
@@ -67,28 +68,37 @@ static void test_modules(void) {
   ccn_module *m = NULL, *n = NULL;
   const ccn_function *f = NULL, *g = NULL;
   ok(ccn_module_load(c, "adam.ccn", adam, sizeof adam - 1, &m) == CCN_OK && m, "a module");
-  ok(ccn_module_load(c, "bad", "let x = ", 8, &n) == CCN_ERROR && !n && ccn_diagnostic_count(c) == 1, "a broken one");
-  ok(ccn_module_load(c, "bad", "program f(x: f32[N]) { return allreduce(sum, x) }", 49, &n) == CCN_ERROR && !n &&
-       says(c, "CCN0212"),
+  ok(ccn_module_load(c, "bad", "let x = ", 8, &n) == CCN_ERROR && !n && ccn_diagnostic_count(c) == 1,
+     "a broken one");
+  ok(ccn_module_load(c, "bad", "program f(x: f32[N]) { return allreduce(sum, x) }", 49, &n) == CCN_ERROR &&
+       !n && says(c, "CCN0212"),
      "one with a type error");
-  ok(ccn_module_load(c, "bad", "assert false", 12, &n) == CCN_ERROR && !n && says(c, "CCN0601"), "one that fails");
-  ok(ccn_module_load(c, "bad", "mesh (tp)", 9, &n) == CCN_ERROR && !n && says(c, "CCN0300"), "one with another mesh");
-  ok(ccn_module_load(NULL, "m", "", 0, &n) == CCN_INVALID_ARGUMENT && ccn_module_load(c, NULL, "", 0, &n) == CCN_INVALID_ARGUMENT &&
-       ccn_module_load(c, "m", NULL, 1, &n) == CCN_INVALID_ARGUMENT && ccn_module_load(c, "m", "", 0, NULL) == CCN_INVALID_ARGUMENT,
+  ok(ccn_module_load(c, "bad", "assert false", 12, &n) == CCN_ERROR && !n && says(c, "CCN0601"),
+     "one that fails");
+  ok(ccn_module_load(c, "bad", "mesh (tp)", 9, &n) == CCN_ERROR && !n && says(c, "CCN0300"),
+     "one with another mesh");
+  ok(ccn_module_load(NULL, "m", "", 0, &n) == CCN_INVALID_ARGUMENT &&
+       ccn_module_load(c, NULL, "", 0, &n) == CCN_INVALID_ARGUMENT &&
+       ccn_module_load(c, "m", NULL, 1, &n) == CCN_INVALID_ARGUMENT &&
+       ccn_module_load(c, "m", "", 0, NULL) == CCN_INVALID_ARGUMENT,
      "wrong arguments");
   ok(ccn_module_function(m, "adam", &f) == CCN_OK && ccn_module_function(m, "adam", &g) == CCN_OK && f == g,
      "a function, twice the same");
-  ok(ccn_module_function(m, "adam@zero(gsum)", &g) == CCN_OK && g && g != f, "with a schedule and its handle");
+  ok(ccn_module_function(m, "adam@zero(gsum)", &g) == CCN_OK && g && g != f,
+     "with a schedule and its handle");
   ok(ccn_module_function(m, "adam@zero(adam.gsum)", &g) == CCN_OK && g, "with the handle in full");
   ok(ccn_module_function(m, "adam@fixed", &g) == CCN_OK && g, "with the program's own schedule");
   ok(ccn_module_function(m, "adma", &g) == CCN_NOT_FOUND && !g && says(c, "CCN0801"), "no such function");
   ok(ccn_module_function(m, "number", &g) == CCN_ERROR && !g && says(c, "CCN0805"), "no function at all");
   ok(ccn_module_function(m, "adam@zero(nothing)", &g) == CCN_ERROR && says(c, "CCN0400"), "no such value");
-  ok(ccn_module_function(m, "adam@zero(gsum", &g) == CCN_ERROR && ccn_module_function(m, "adam(", &g) == CCN_ERROR &&
-       ccn_module_function(m, "", &g) == CCN_ERROR && ccn_module_function(m, "twice(3)", &g) == CCN_ERROR &&
-       ccn_module_function(m, "adam@", &g) == CCN_ERROR && ccn_module_function(m, "let x = 1", &g) == CCN_ERROR,
+  ok(ccn_module_function(m, "adam@zero(gsum", &g) == CCN_ERROR &&
+       ccn_module_function(m, "adam(", &g) == CCN_ERROR && ccn_module_function(m, "", &g) == CCN_ERROR &&
+       ccn_module_function(m, "twice(3)", &g) == CCN_ERROR &&
+       ccn_module_function(m, "adam@", &g) == CCN_ERROR &&
+       ccn_module_function(m, "let x = 1", &g) == CCN_ERROR,
      "names that are none");
-  ok(ccn_module_function(NULL, "adam", &g) == CCN_INVALID_ARGUMENT && ccn_module_function(m, NULL, &g) == CCN_INVALID_ARGUMENT &&
+  ok(ccn_module_function(NULL, "adam", &g) == CCN_INVALID_ARGUMENT &&
+       ccn_module_function(m, NULL, &g) == CCN_INVALID_ARGUMENT &&
        ccn_module_function(m, "adam", NULL) == CCN_INVALID_ARGUMENT,
      "wrong arguments");
   ok(ccn_module_load(c, "m", "import \"std/optim\" as optim\n", 28, &n) == CCN_OK &&
@@ -106,24 +116,32 @@ static void test_signatures(void) {
   ccn_module *m = NULL;
   const ccn_function *f = NULL;
   ccn_param p = {.size = sizeof p};
-  if (ccn_module_load(c, "adam.ccn", adam, sizeof adam - 1, &m) != CCN_OK || ccn_module_function(m, "adam", &f) != CCN_OK) exit(1);
-  ok(!strcmp(ccn_function_name(f), "adam") && ccn_function_params(f) == 4 && ccn_function_results(f) == 2, "a program");
+  if (ccn_module_load(c, "adam.ccn", adam, sizeof adam - 1, &m) != CCN_OK ||
+      ccn_module_function(m, "adam", &f) != CCN_OK)
+    exit(1);
+  ok(!strcmp(ccn_function_name(f), "adam") && ccn_function_params(f) == 4 && ccn_function_results(f) == 2,
+     "a program");
   ok(ccn_function_param(f, 0, &p) == CCN_OK && !strcmp(p.name, "g") && !strcmp(p.type, "f32[N] local") &&
-       p.dtype == CCN_DTYPE_F32 && p.ndim == 1 && !strcmp(p.dims[0], "N") && !strcmp(p.placement, "local over dp") && !p.updated,
+       p.dtype == CCN_DTYPE_F32 && p.ndim == 1 && !strcmp(p.dims[0], "N") &&
+       !strcmp(p.placement, "local over dp") && !p.updated,
      "a local parameter");
   ok(ccn_function_param(f, 1, &p) == CCN_OK && p.updated && !p.placement[0] && !p.optional, "an updated one");
-  ok(ccn_function_param(f, 3, &p) == CCN_OK && p.ndim == 0 && p.optional && ccn_function_param_find(f, "lr") == 3 &&
-       ccn_function_param_find(f, "rl") == -1,
+  ok(ccn_function_param(f, 3, &p) == CCN_OK && p.ndim == 0 && p.optional &&
+       ccn_function_param_find(f, "lr") == 3 && ccn_function_param_find(f, "rl") == -1,
      "a number with a default");
-  ok(ccn_function_result(f, 1, &p) == CCN_OK && !strcmp(p.name, "m1") && p.dtype == CCN_DTYPE_F32 && p.ndim == 1, "a result");
-  ok(ccn_function_param(f, 4, &p) == CCN_NOT_FOUND && ccn_function_param(NULL, 0, &p) == CCN_INVALID_ARGUMENT &&
+  ok(ccn_function_result(f, 1, &p) == CCN_OK && !strcmp(p.name, "m1") && p.dtype == CCN_DTYPE_F32 &&
+       p.ndim == 1,
+     "a result");
+  ok(ccn_function_param(f, 4, &p) == CCN_NOT_FOUND &&
+       ccn_function_param(NULL, 0, &p) == CCN_INVALID_ARGUMENT &&
        ccn_function_param(f, 0, NULL) == CCN_INVALID_ARGUMENT && ccn_function_params(NULL) == 0,
      "no such parameter");
-  ok(ccn_module_function(m, "total", &f) == CCN_OK && ccn_function_param(f, 0, &p) == CCN_OK && !strcmp(p.type, "[f32[*]]") &&
-       p.dtype == CCN_DTYPE_F32 && p.ndim == -1 && ccn_function_param(f, 1, &p) == CCN_OK && !strcmp(p.type, "[f32[3]]"),
+  ok(ccn_module_function(m, "total", &f) == CCN_OK && ccn_function_param(f, 0, &p) == CCN_OK &&
+       !strcmp(p.type, "[f32[*]]") && p.dtype == CCN_DTYPE_F32 && p.ndim == -1 &&
+       ccn_function_param(f, 1, &p) == CCN_OK && !strcmp(p.type, "[f32[3]]"),
      "a bundle and a list");
-  ok(ccn_module_function(m, "twice", &f) == CCN_OK && ccn_function_params(f) == 2 && ccn_function_results(f) == 0 &&
-       ccn_function_param(f, 0, &p) == CCN_OK && p.dtype == -1 && !p.type[0],
+  ok(ccn_module_function(m, "twice", &f) == CCN_OK && ccn_function_params(f) == 2 &&
+       ccn_function_results(f) == 0 && ccn_function_param(f, 0, &p) == CCN_OK && p.dtype == -1 && !p.type[0],
      "a function");
   ccn_module_release(m);
   ccn_context_free(c);
@@ -138,14 +156,19 @@ static void test_calls(const char *name) {
   const ccn_function *f = NULL;
   ccn_call *call = NULL;
   ccn_tensor *g = NULL, *p, *q, *state, *r = NULL;
-  if (ccn_module_load(c, "adam.ccn", adam, sizeof adam - 1, &m) != CCN_OK || ccn_module_function(m, name, &f) != CCN_OK) exit(1);
-  g = vector(c, "local", 3, 1), p = vector(c, NULL, 3, 0), q = vector(c, "", 4, 0), state = vector(c, NULL, 3, 0);
-  bool good = ccn_call_create(f, &call) == CCN_OK && ccn_call_results(call) == 0 && ccn_call_result(call, 0, &r) == CCN_NOT_FOUND;
+  if (ccn_module_load(c, "adam.ccn", adam, sizeof adam - 1, &m) != CCN_OK ||
+      ccn_module_function(m, name, &f) != CCN_OK)
+    exit(1);
+  g = vector(c, "local", 3, 1), p = vector(c, NULL, 3, 0), q = vector(c, "", 4, 0),
+  state = vector(c, NULL, 3, 0);
+  bool good = ccn_call_create(f, &call) == CCN_OK && ccn_call_results(call) == 0 &&
+              ccn_call_result(call, 0, &r) == CCN_NOT_FOUND;
   ccn_module_release(m); /* the call keeps it */
   good = good && ccn_call_run(call) == CCN_ERROR && says(c, "CCN0800");
   good = good && ccn_call_set_tensor(call, 0, g) == CCN_OK && ccn_call_set_tensor(call, 1, p) == CCN_OK &&
          ccn_call_set_tensor(call, 2, state) == CCN_OK;
-  good = good && ccn_call_run(call) == CCN_OK && ccn_call_results(call) == 2 && holds(p, -0.5f) && holds(state, 1);
+  good =
+    good && ccn_call_run(call) == CCN_OK && ccn_call_results(call) == 2 && holds(p, -0.5f) && holds(state, 1);
   good = good && ccn_call_result(call, 0, &r) == CCN_OK && holds(r, -0.5f);
   snprintf(message, sizeof message, "%s: a run, with a default", name);
   ok(good, message);
@@ -157,13 +180,16 @@ static void test_calls(const char *name) {
   ok(ccn_call_set_tensor(call, 1, q) == CCN_OK && ccn_call_run(call) == CCN_ERROR && says(c, "CCN0304") &&
        ccn_call_results(call) == 0 && ccn_call_result(call, 0, &r) == CCN_NOT_FOUND && !r,
      "sizes that do not fit");
-  ok(ccn_call_set_tensor(call, 1, state) == CCN_OK && ccn_call_run(call) == CCN_ERROR && says(c, "CCN0225"), "one tensor twice");
-  ok(ccn_call_set_tensor(call, 1, g) == CCN_OK && ccn_call_set_tensor(call, 0, p) == CCN_OK && ccn_call_run(call) == CCN_ERROR,
+  ok(ccn_call_set_tensor(call, 1, state) == CCN_OK && ccn_call_run(call) == CCN_ERROR && says(c, "CCN0225"),
+     "one tensor twice");
+  ok(ccn_call_set_tensor(call, 1, g) == CCN_OK && ccn_call_set_tensor(call, 0, p) == CCN_OK &&
+       ccn_call_run(call) == CCN_ERROR,
      "placements that do not fit");
   ok(ccn_call_set_i64(call, 3, INT64_MAX) == CCN_OK && ccn_call_set_tensor(call, 0, g) == CCN_OK &&
        ccn_call_set_tensor(call, 1, p) == CCN_OK && ccn_call_run(call) == CCN_ERROR && says(c, "CCN0110"),
      "a number that does not fit");
-  ok(ccn_call_reset(call) == CCN_OK && ccn_call_run(call) == CCN_ERROR && says(c, "CCN0800"), "nothing set any more");
+  ok(ccn_call_reset(call) == CCN_OK && ccn_call_run(call) == CCN_ERROR && says(c, "CCN0800"),
+     "nothing set any more");
   ccn_tensor_release(p), ccn_tensor_release(q), ccn_tensor_release(g), ccn_tensor_release(state);
   ccn_call_release(call);
   ccn_context_free(c);
@@ -182,14 +208,18 @@ static void test_arguments(void) {
   other = vector(d, NULL, 3, 0);
   old = vector(c, NULL, 3, 0);
   if (ccn_session_reset(c) != CCN_OK || ccn_module_load(c, "adam.ccn", adam, sizeof adam - 1, &m) != CCN_OK ||
-      ccn_module_function(m, "adam", &f) != CCN_OK || ccn_call_create(f, &call) != CCN_OK || ccn_tensor_create(c, &desc, &wide) != CCN_OK)
+      ccn_module_function(m, "adam", &f) != CCN_OK || ccn_call_create(f, &call) != CCN_OK ||
+      ccn_tensor_create(c, &desc, &wide) != CCN_OK)
     exit(1);
-  ok(ccn_call_set_tensor(call, 0, other) == CCN_INVALID_ARGUMENT && ccn_call_set_tensor(call, 0, old) == CCN_INVALID_ARGUMENT,
+  ok(ccn_call_set_tensor(call, 0, other) == CCN_INVALID_ARGUMENT &&
+       ccn_call_set_tensor(call, 0, old) == CCN_INVALID_ARGUMENT,
      "tensors of another context, or of an old session");
-  ok(ccn_call_set_tensor(call, 4, wide) == CCN_NOT_FOUND && ccn_call_set_i64(call, 4, 1) == CCN_NOT_FOUND, "no such parameter");
+  ok(ccn_call_set_tensor(call, 4, wide) == CCN_NOT_FOUND && ccn_call_set_i64(call, 4, 1) == CCN_NOT_FOUND,
+     "no such parameter");
   ok(ccn_call_set_tensor(call, 0, wide) == CCN_ERROR && says(c, "CCN0305") && ccn_diagnostic_count(c) == 1,
      "too many dims, seen at once");
-  ok(ccn_call_set_tensor(call, 0, NULL) == CCN_INVALID_ARGUMENT && ccn_call_set_tensor(NULL, 0, wide) == CCN_INVALID_ARGUMENT &&
+  ok(ccn_call_set_tensor(call, 0, NULL) == CCN_INVALID_ARGUMENT &&
+       ccn_call_set_tensor(NULL, 0, wide) == CCN_INVALID_ARGUMENT &&
        ccn_call_set_i64(NULL, 0, 1) == CCN_INVALID_ARGUMENT && ccn_call_run(NULL) == CCN_INVALID_ARGUMENT &&
        ccn_call_create(NULL, &none) == CCN_INVALID_ARGUMENT && !none && ccn_call_results(NULL) == 0,
      "NULL");
@@ -197,12 +227,13 @@ static void test_arguments(void) {
   ccn_call_release(call);
 
   if (ccn_module_function(m, "twice", &f) != CCN_OK || ccn_call_create(f, &call) != CCN_OK) exit(1);
-  ok(ccn_call_set_f64(call, 0, 1.5) == CCN_OK && ccn_call_run(call) == CCN_OK && ccn_call_result_value(call, 0, &v) == CCN_OK &&
-       ccn_value_f64(v, &x) == CCN_OK && x == 3,
+  ok(ccn_call_set_f64(call, 0, 1.5) == CCN_OK && ccn_call_run(call) == CCN_OK &&
+       ccn_call_result_value(call, 0, &v) == CCN_OK && ccn_value_f64(v, &x) == CCN_OK && x == 3,
      "a function of numbers");
   ccn_value_release(v);
-  ok(ccn_call_set_i64(call, 1, 3) == CCN_OK && ccn_call_run(call) == CCN_OK && ccn_call_result_value(call, 0, &v) == CCN_OK &&
-       ccn_value_f64(v, &x) == CCN_OK && x == 4.5 && ccn_call_result(call, 0, &wide) == CCN_NOT_FOUND,
+  ok(ccn_call_set_i64(call, 1, 3) == CCN_OK && ccn_call_run(call) == CCN_OK &&
+       ccn_call_result_value(call, 0, &v) == CCN_OK && ccn_value_f64(v, &x) == CCN_OK && x == 4.5 &&
+       ccn_call_result(call, 0, &wide) == CCN_NOT_FOUND,
      "its default replaced; no tensor");
   ccn_call_release(call);
   if (ccn_module_function(m, "greet", &f) != CCN_OK || ccn_call_create(f, &call) != CCN_OK) exit(1);
@@ -227,7 +258,8 @@ static void test_arguments(void) {
   ccn_tensor_release(pair[0]), ccn_tensor_release(pair[1]);
   ccn_call_release(call);
   if (ccn_module_function(m, "keep", &f) != CCN_OK || ccn_call_create(f, &call) != CCN_OK) exit(1);
-  good = good && ccn_call_set_i64(call, 0, 1) == CCN_OK && ccn_call_run(call) == CCN_OK && ccn_call_result_value(call, 0, &v) == CCN_OK;
+  good = good && ccn_call_set_i64(call, 0, 1) == CCN_OK && ccn_call_run(call) == CCN_OK &&
+         ccn_call_result_value(call, 0, &v) == CCN_OK;
   ok(good && ccn_value_f64(v, &x) == CCN_OK && x == 2, "what a script keeps stays");
   ccn_value_release(v);
   ccn_module_release(m);
@@ -262,9 +294,11 @@ static void test_loader(void) {
   o.load = loader;
   o.load_free = back;
   if (ccn_context_create(&o, &c) != CCN_OK) exit(1);
-  ok(ccn_module_load(c, "lib/main.ccn", text, sizeof text - 1, &m) == CCN_OK && given_back == 1, "imports come from the host's loader");
+  ok(ccn_module_load(c, "lib/main.ccn", text, sizeof text - 1, &m) == CCN_OK && given_back == 1,
+     "imports come from the host's loader");
   ccn_module_release(m);
-  ok(ccn_module_load(c, "main.ccn", text, sizeof text - 1, &m) == CCN_ERROR && !m && says(c, "CCN0704"), "unless it has no such module");
+  ok(ccn_module_load(c, "main.ccn", text, sizeof text - 1, &m) == CCN_ERROR && !m && says(c, "CCN0704"),
+     "unless it has no such module");
   ccn_context_free(c);
 }
 
@@ -289,6 +323,24 @@ static void *host_alloc(void *p, size_t old_size, size_t new_size, size_t align,
 }
 
 static void released(void *user) { (*(int *)user)++; }
+
+static ccn_status echo(ccn_context *c, ccn_value *const *args, size_t n, ccn_value **out, void *user) {
+  (void)args, (void)n, (void)user;
+  return ccn_value_make_string(c, "echo", 4, out);
+}
+
+/* Out as DLPack and in again, and a function of the host. */
+static ccn_status lend_on(ccn_context *c, ccn_tensor *t) {
+  DLManagedTensorVersioned *managed = NULL;
+  ccn_tensor *again = NULL;
+  ccn_status s = ccn_tensor_to_dlpack(t, 0, 1, 0, &managed);
+  if (s == CCN_OK) s = ccn_tensor_from_dlpack(c, NULL, &managed, 1, &again);
+  if (managed && !again) managed->deleter(managed);
+  ccn_tensor_release(again);
+  if (s == CCN_OK) s = ccn_register_function(c, "echo", echo, NULL, 0);
+  if (s == CCN_OK) s = ccn_eval(c, "m", "echo(1, 2)", 10, NULL);
+  return s;
+}
 
 /* The status of the first thing that failed. */
 static ccn_status whole_way(ccn_context *c, host *h) {
@@ -323,6 +375,7 @@ static ccn_status whole_way(ccn_context *c, host *h) {
   if (s == CCN_OK) s = ccn_tensor_write_rank(g, 1, memory, sizeof memory);
   if (s == CCN_OK) s = ccn_eval(c, "m", "import \"std/optim\"\n[1, \"a\"]", 27, &v);
   ccn_value_release(v);
+  if (s == CCN_OK) s = lend_on(c, m);
   ccn_call_release(call);
   ccn_module_release(module);
   ccn_tensor_release(g), ccn_tensor_release(p), ccn_tensor_release(m), ccn_tensor_release(r);
@@ -348,7 +401,9 @@ static void test_out_of_memory(void) {
     if (c && s != CCN_OK) good = good && whole_way(c, &h) == CCN_OK; /* usable again */
     ccn_context_free(c);
     good = good && h.blocks == 0 && h.bytes == 0 && h.released == 0;
-    if (!good) fprintf(stderr, "request %zu: %s, %zu blocks left, released %d\n", n, ccn_status_name(s), h.blocks, h.released);
+    if (!good)
+      fprintf(stderr, "request %zu: %s, %zu blocks left, released %d\n", n, ccn_status_name(s), h.blocks,
+              h.released);
   }
   snprintf(message, sizeof message, "memory ends at each of %zu requests", n - 2);
   ok(good, message);

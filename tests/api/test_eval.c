@@ -86,7 +86,8 @@ static void test_persistence(void) {
   ok(gives(c, "mesh (dp)", "") && gives(c, "let n = 3\n", "") && gives(c, "n", "3"), "variables stay");
   ok(gives(c, "n = n + 1", "") && gives(c, "n * 2", "8"), "and change");
   ok(gives(c, "fn twice(x) { return x * 2 }", "") && gives(c, "twice(n)", "8"), "functions stay");
-  ok(gives(c, "program step(g: f32[N] local, p: f32[N]) {\n  return update(p, p - allreduce(sum, g))\n}\n", "") &&
+  ok(gives(c, "program step(g: f32[N] local, p: f32[N]) {\n  return update(p, p - allreduce(sum, g))\n}\n",
+           "") &&
        gives(c, "let p = zeros(f32[3])", "") &&
        gives(c, "step(per_rank(fn(r) { return ones(f32[3]) }), p)", "f32[3] [-2.0, -2.0, -2.0]") &&
        gives(c, "p", "f32[3] [-2.0, -2.0, -2.0]"),
@@ -95,8 +96,10 @@ static void test_persistence(void) {
        gives(c, "let fast = step with zero(step.allreduce)", "") &&
        fails(c, "let slow = step with zero(step.nothing)", "CCN0400"),
      "schedules stay");
-  ok(gives(c, "import \"std/optim\" as optim", "") && gives(c, "len(optim.adam.name) > 0", "true"), "modules stay");
-  ok(gives(c, "", "") && gives(c, "# nothing\n", "") && gives(c, "let q = 1; q + 1", "2"), "empty and joined entries");
+  ok(gives(c, "import \"std/optim\" as optim", "") && gives(c, "len(optim.adam.name) > 0", "true"),
+     "modules stay");
+  ok(gives(c, "", "") && gives(c, "# nothing\n", "") && gives(c, "let q = 1; q + 1", "2"),
+     "empty and joined entries");
   out.n = 0;
   ok(gives(c, "print(\"a\")\nprint(n)", "") && !strcmp(out.at, "a\n4\n"), "what is printed");
   ok(gives(c, "[1, \"a\", (true, 2.5)]", "[1, \"a\", (true, 2.5)]"), "lists");
@@ -121,13 +124,15 @@ static void test_errors(void) {
      "a wrong program is not defined");
   ok(fails(c, "let = 3", "CCN0001") && gives(c, "total", "1"), "syntax");
   ok(fails(c, "return 3", "CCN0010") && fails(c, "break", "CCN0010"), "statements out of place");
-  ok(gives(c, "fn deep(n) { return deep(n + 1) }", "") && fails(c, "deep(0)", "CCN0602") && gives(c, "total", "1"),
+  ok(gives(c, "fn deep(n) { return deep(n + 1) }", "") && fails(c, "deep(0)", "CCN0602") &&
+       gives(c, "total", "1"),
      "recursion without end");
   ccn_context_free(c);
   c = make(2);
   (void)value(c, "let x = zeros(f32[2])");
   ok(fails(c, "mesh (dp)", "CCN0300"), "a mesh behind the first tensor");
-  ok(ccn_session_reset(c) == CCN_OK && gives(c, "mesh (dp)", "") && fails(c, "x", "CCN0801"), "a new session");
+  ok(ccn_session_reset(c) == CCN_OK && gives(c, "mesh (dp)", "") && fails(c, "x", "CCN0801"),
+     "a new session");
   ccn_context_free(c);
   c = make(3);
   ok(fails(c, "mesh (a: 2, b)", "CCN0302") && gives(c, "mesh (a: 3)", "") && gives(c, "size(a)", "3"),
@@ -135,20 +140,22 @@ static void test_errors(void) {
   ccn_context_free(c);
   c = make(0);
   ok(gives(c, "let n = 2", "") && gives(c, "fn change() { n = 5 }", "") && gives(c, "change()", "") &&
-       gives(c, "program f(x: f32[2]) { return x * n }", "") && gives(c, "f(ones(f32[2]))", "f32[2] [5.0, 5.0]"),
+       gives(c, "program f(x: f32[2]) { return x * n }", "") &&
+       gives(c, "f(ones(f32[2]))", "f32[2] [5.0, 5.0]"),
      "values that change are those of now");
   ccn_context_free(c);
 }
 
 static void test_incomplete(void) {
-  static const char *const open[] = {"program f(x: f32[N]) {", "let a = (1 +", "[1,\n2", "fn f() {\n  return 1\n",
-                                     "let a = 1 +"};
+  static const char *const open[] = {"program f(x: f32[N]) {", "let a = (1 +", "[1,\n2",
+                                     "fn f() {\n  return 1\n", "let a = 1 +"};
   static const char *const wrong[] = {"let a = )", "let a = 1 + * 2", "1 2"};
   ccn_context *c = make(0);
   ccn_value *v = NULL;
   bool good = true;
   for (size_t i = 0; i < sizeof open / sizeof *open; i++)
-    good = good && ccn_eval(c, "m", open[i], strlen(open[i]), &v) == CCN_INCOMPLETE && !v && ccn_diagnostic_count(c) > 0;
+    good = good && ccn_eval(c, "m", open[i], strlen(open[i]), &v) == CCN_INCOMPLETE && !v &&
+           ccn_diagnostic_count(c) > 0;
   ok(good, "incomplete entries");
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     good = good && ccn_eval(c, "m", wrong[i], strlen(wrong[i]), &v) == CCN_ERROR && !v;
@@ -165,11 +172,11 @@ static void test_values(void) {
   double f = 7;
   size_t n = 7;
   static const char list[] = "[1, 2.5, \"text\", true, zeros(f32[2])]";
-  ok(ccn_eval(c, "m", list, sizeof list - 1, &v) == CCN_OK && v &&
-       ccn_value_kind(v) == CCN_KIND_LIST && ccn_value_count(v) == 5,
+  ok(ccn_eval(c, "m", list, sizeof list - 1, &v) == CCN_OK && v && ccn_value_kind(v) == CCN_KIND_LIST &&
+       ccn_value_count(v) == 5,
      "a list");
-  ok(ccn_value_at(v, 0, &w) == CCN_OK && ccn_value_kind(w) == CCN_KIND_INT && ccn_value_i64(w, &i) == CCN_OK &&
-       i == 1 && ccn_value_f64(w, &f) == CCN_OK && f == 1,
+  ok(ccn_value_at(v, 0, &w) == CCN_OK && ccn_value_kind(w) == CCN_KIND_INT &&
+       ccn_value_i64(w, &i) == CCN_OK && i == 1 && ccn_value_f64(w, &f) == CCN_OK && f == 1,
      "a whole number");
   ccn_value_release(w);
   ok(ccn_value_at(v, 1, &w) == CCN_OK && ccn_value_f64(w, &f) == CCN_OK && f == 2.5 &&
@@ -180,7 +187,8 @@ static void test_values(void) {
        !ccn_value_string(v, &n) && n == 0,
      "a string");
   ccn_value_release(w);
-  ok(ccn_value_at(v, 3, &w) == CCN_OK && ccn_value_kind(w) == CCN_KIND_BOOL && ccn_value_i64(w, &i) == CCN_OK && i == 1,
+  ok(ccn_value_at(v, 3, &w) == CCN_OK && ccn_value_kind(w) == CCN_KIND_BOOL &&
+       ccn_value_i64(w, &i) == CCN_OK && i == 1,
      "a boolean");
   ok(ccn_value_tensor(w, &t) == CCN_NOT_FOUND && !t, "that is no tensor");
   ccn_value_release(w);
@@ -191,10 +199,13 @@ static void test_values(void) {
   ok(ccn_session_reset(c) == CCN_OK && ccn_tensor_read(t, x, sizeof x) == CCN_OK && x[0] == 0 && x[1] == 0,
      "which outlives its session");
   ok(ccn_value_at(NULL, 0, &w) == CCN_INVALID_ARGUMENT && !w && ccn_value_kind(NULL) == CCN_KIND_NONE &&
-       ccn_value_count(NULL) == 0 && !ccn_value_string(NULL, NULL) && ccn_value_i64(NULL, &i) == CCN_INVALID_ARGUMENT,
+       ccn_value_count(NULL) == 0 && !ccn_value_string(NULL, NULL) &&
+       ccn_value_i64(NULL, &i) == CCN_INVALID_ARGUMENT,
      "no value");
-  ok(ccn_eval(c, "m", "sum(ones(f32[3]))", 17, &v) == CCN_OK && ccn_value_f64(v, &f) == CCN_OK && f == 3, "a scalar");
-  ok(ccn_value_at(v, 0, &w) == CCN_NOT_FOUND && ccn_value_write(v, NULL, NULL) == CCN_INVALID_ARGUMENT, "has no members");
+  ok(ccn_eval(c, "m", "sum(ones(f32[3]))", 17, &v) == CCN_OK && ccn_value_f64(v, &f) == CCN_OK && f == 3,
+     "a scalar");
+  ok(ccn_value_at(v, 0, &w) == CCN_NOT_FOUND && ccn_value_write(v, NULL, NULL) == CCN_INVALID_ARGUMENT,
+     "has no members");
   ccn_context_free(c);
   ok(ccn_value_f64(v, &f) == CCN_OK && f == 3 && ccn_tensor_read(t, x, sizeof x) == CCN_OK,
      "values can be read when the context is gone");
@@ -206,13 +217,17 @@ static void test_values(void) {
 
 static void test_arguments(void) {
   ccn_context *c = make(0);
-  ok(ccn_eval(NULL, "m", "", 0, NULL) == CCN_INVALID_ARGUMENT && ccn_eval(c, NULL, "", 0, NULL) == CCN_INVALID_ARGUMENT &&
-       ccn_eval(c, "m", NULL, 1, NULL) == CCN_INVALID_ARGUMENT && ccn_session_reset(NULL) == CCN_INVALID_ARGUMENT,
+  ok(ccn_eval(NULL, "m", "", 0, NULL) == CCN_INVALID_ARGUMENT &&
+       ccn_eval(c, NULL, "", 0, NULL) == CCN_INVALID_ARGUMENT &&
+       ccn_eval(c, "m", NULL, 1, NULL) == CCN_INVALID_ARGUMENT &&
+       ccn_session_reset(NULL) == CCN_INVALID_ARGUMENT,
      "wrong arguments");
-  ok(ccn_eval(c, "m", NULL, 0, NULL) == CCN_OK && ccn_session_reset(c) == CCN_OK && ccn_session_reset(c) == CCN_OK,
+  ok(ccn_eval(c, "m", NULL, 0, NULL) == CCN_OK && ccn_session_reset(c) == CCN_OK &&
+       ccn_session_reset(c) == CCN_OK,
      "nothing");
   (void)value(c, "let x = 1");
-  ok(ccn_run(c, "m", "let x = 2\n", 10) == CCN_OK && ccn_check(c, "m", "let y = 1\n", 10) == CCN_OK && gives(c, "x", "1"),
+  ok(ccn_run(c, "m", "let x = 2\n", 10) == CCN_OK && ccn_check(c, "m", "let y = 1\n", 10) == CCN_OK &&
+       gives(c, "x", "1"),
      "runs leave the session alone");
   ok(ccn_run(c, "m", "print(x)\n", 9) == CCN_ERROR && ccn_diagnostic_count(c) == 1, "and do not see it");
   ccn_context_free(c);
@@ -246,8 +261,29 @@ static void test_memory(void) {
   if (ccn_context_create(&o, &c) != CCN_OK) exit(1);
   (void)value(c, "let x = 3");
   const char *big = "let l = zeros(f32[1000000])\nlet m = [copy(l), l + 1, l + 2]";
-  ok(ccn_eval(c, "m", big, strlen(big), NULL) == CCN_OUT_OF_MEMORY && gives(c, "x", "3") && gives(c, "l[0]", "0.0"),
+  ok(ccn_eval(c, "m", big, strlen(big), NULL) == CCN_OUT_OF_MEMORY && gives(c, "x", "3") &&
+       gives(c, "l[0]", "0.0"),
      "out of memory, and the session goes on");
+  ccn_context_free(c);
+}
+
+static void test_limits(void) {
+  static const char loop[] = "let x = 5\nwhile true { }";
+  text report = {.n = 0};
+  ccn_options o;
+  ccn_context *c = NULL;
+  ccn_options_init(&o, sizeof o);
+  o.time_limit_ms = 50;
+  if (ccn_context_create(&o, &c) != CCN_OK) exit(1);
+  ok(fails(c, loop, "CCN0608") && gives(c, "x", "5"), "the time limit ends an entry");
+  ok(ccn_run(c, "m", loop, sizeof loop - 1) == CCN_ERROR && gives(c, "sum(ones(f32[3]) + 1)", "6.0"),
+     "and a run");
+  ok(ccn_report_write(c, add, &report) == CCN_OK && strstr(report.at, "\"memory_peak\": ") &&
+       strstr(report.at, "\"ops\": ") && !strstr(report.at, "\"ops\": 0"),
+     "a report");
+  ok(ccn_report_write(c, NULL, NULL) == CCN_INVALID_ARGUMENT &&
+       ccn_report_write(NULL, add, &report) == CCN_INVALID_ARGUMENT,
+     "without a place for it");
   ccn_context_free(c);
 }
 
@@ -259,6 +295,7 @@ int main(void) {
   test_arguments();
   test_callbacks();
   test_memory();
+  test_limits();
   printf("1..%d\n", tests);
   return failures != 0;
 }

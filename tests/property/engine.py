@@ -323,6 +323,8 @@ def saves(p, value, t, stem, n, sizes, shapes=None):
     parts = [(value, stem, not t.dims)]
     if t.bundle:
         parts = [(f"{value}[{i}]", f"{stem}.{i}", t.bundle == "scalars" or not s) for i, s in enumerate(shapes)]
+    if t.bundle and S in t.kinds() and not t.kinds() <= {R, S}:
+        return []  # its members are cut apart
     if t.kinds() <= {R, S}:
         return [one_save(x, t.dtype, False, file) for x, file, _ in parts]
     here = [r for r in range(n) if all(q[0] != A or coord(r, a, sizes) == q[1] % sizes[a] for a, q in t.place.items())]
