@@ -45,14 +45,14 @@ extern "C" {
 /* What a call came to. Anything finer is a diagnostic. */
 typedef enum ccn_status {
   CCN_OK = 0,
-  CCN_ERROR,             /* the program is wrong or failed while it ran; diagnostics say where and why */
-  CCN_INVALID_ARGUMENT,  /* the call itself was wrong (NULL, a size, an unknown stage) */
+  CCN_ERROR,            /* the program is wrong or failed while it ran; diagnostics say where and why */
+  CCN_INVALID_ARGUMENT, /* the call itself was wrong (NULL, a size, an unknown stage) */
   CCN_NOT_FOUND,
   CCN_OUT_OF_MEMORY,
   CCN_INTERRUPTED,
   CCN_UNSUPPORTED,
-  CCN_INTERNAL,          /* a defect of CCN */
-  CCN_INCOMPLETE         /* ccn_eval: the text ends too early; ask for another line */
+  CCN_INTERNAL,  /* a defect of CCN */
+  CCN_INCOMPLETE /* ccn_eval: the text ends too early; ask for another line */
 } ccn_status;
 
 typedef enum ccn_severity { CCN_SEVERITY_ERROR = 1, CCN_SEVERITY_WARNING = 2 } ccn_severity;
@@ -74,12 +74,12 @@ typedef int (*ccn_file_write_fn)(const char *path, const void *data, size_t size
 
 /* Set by ccn_options_init; grows only at its end. */
 typedef struct ccn_options {
-  size_t size;          /* sizeof(ccn_options) as the host was compiled */
-  ccn_alloc_fn alloc;   /* NULL: malloc and free */
+  size_t size;        /* sizeof(ccn_options) as the host was compiled */
+  ccn_alloc_fn alloc; /* NULL: malloc and free */
   void *alloc_user;
-  size_t memory_limit;  /* bytes; 0: none. Beyond it calls return CCN_OUT_OF_MEMORY */
-  int32_t ranks;        /* simulated ranks, 1..64; 0: the product of the mesh's fixed axes */
-  ccn_write_fn print;   /* what scripts print; NULL: dropped */
+  size_t memory_limit; /* bytes; 0: none. Beyond it calls return CCN_OUT_OF_MEMORY */
+  int32_t ranks;       /* simulated ranks, 1..64; 0: the product of the mesh's fixed axes */
+  ccn_write_fn print;  /* what scripts print; NULL: dropped */
   void *print_user;
   ccn_write_fn progress; /* transient progress text (one line, no newline); NULL: none */
   void *progress_user;
@@ -93,13 +93,14 @@ typedef struct ccn_options {
   size_t nwatch;
   ccn_write_fn watch_print; /* a line for each watched value; NULL: dropped */
   void *watch_user;
-  int32_t check_nan;    /* 1: the first op whose result holds NaN where its operands have none is CCN0607 */
+  int32_t check_nan; /* 1: the first op whose result holds NaN where its operands have none is CCN0607 */
   /* Asked first for the text of `import "path"` (not of "std/..."): 0 and a text, which `load_free` gets back, or
    * an errno value, after which `read` is asked. `path` is as resolved, with ".ccn". NULL: only `read`. */
   ccn_file_read_fn load;
   ccn_file_free_fn load_free;
   void *load_user;
-  int64_t time_limit_ms; /* of each call that runs something; beyond it is CCN0608. 0: none. Looked at between ops */
+  int64_t
+    time_limit_ms; /* of each call that runs something; beyond it is CCN0608. 0: none. Looked at between ops */
 } ccn_options;
 
 typedef struct ccn_context ccn_context;
@@ -128,8 +129,8 @@ CCN_API CCN_NODISCARD ccn_status ccn_dump(ccn_context *c, const char *name, cons
                                           const char *stage, ccn_write_fn write, void *user);
 
 /* Reads graph text (as ccn_dump with "graph" writes it), verifies it, and writes it again. Errors: CCN_ERROR. */
-CCN_API CCN_NODISCARD ccn_status ccn_graph_read(ccn_context *c, const char *name, const char *text, size_t size,
-                                                ccn_write_fn write, void *user);
+CCN_API CCN_NODISCARD ccn_status ccn_graph_read(ccn_context *c, const char *name, const char *text,
+                                                size_t size, ccn_write_fn write, void *user);
 
 /* Ends the running statement with CCN_INTERRUPTED as soon as it looks. From any thread or a signal handler. */
 CCN_API void ccn_interrupt(ccn_context *c);
@@ -172,7 +173,7 @@ typedef enum ccn_kind {
   CCN_KIND_TENSOR,
   CCN_KIND_BUNDLE, /* tensors held as one value: ccn_value_at gives them */
   CCN_KIND_PROGRAM,
-  CCN_KIND_OTHER   /* a function, schedule, range, module or type: can be shown */
+  CCN_KIND_OTHER /* a function, schedule, range, module or type: can be shown */
 } ccn_kind;
 
 CCN_API ccn_kind ccn_value_kind(const ccn_value *v); /* of NULL: CCN_KIND_NONE */
@@ -227,8 +228,8 @@ CCN_API CCN_NODISCARD ccn_status ccn_tensor_create(ccn_context *c, const ccn_ten
                                                    ccn_tensor **out_tensor);
 /* A tensor with a copy of the array `data`: the whole value, row-major, of exactly `bytes` bytes. Of a sliced value
  * every rank gets its piece; of one that is local, owed or at one coordinate, every rank that has it gets all. */
-CCN_API CCN_NODISCARD ccn_status ccn_tensor_copy_in(ccn_context *c, const ccn_tensor_desc *desc, const void *data,
-                                                    size_t bytes, ccn_tensor **out_tensor);
+CCN_API CCN_NODISCARD ccn_status ccn_tensor_copy_in(ccn_context *c, const ccn_tensor_desc *desc,
+                                                    const void *data, size_t bytes, ccn_tensor **out_tensor);
 /* A tensor in the host's own memory, without a copy. data[i] is the piece of world rank i, row-major, aligned to
  * its dtype; `ndata` is the number of ranks, or 1 for a value that is replicated. Ranks that hold copies of one
  * piece must be given the same pointer; those that hold nothing get NULL. An `update` of the tensor writes into this
@@ -265,7 +266,7 @@ CCN_API CCN_NODISCARD ccn_status ccn_tensor_write_rank(ccn_tensor *t, uint32_t r
 
 /* What one rank holds: an array of `extent` that begins at `start` of the whole. */
 typedef struct ccn_piece {
-  size_t size; /* set by the host to sizeof(ccn_piece) */
+  size_t size;      /* set by the host to sizeof(ccn_piece) */
   const void *data; /* valid until the tensor is released or updated; NULL if `bytes` is 0 */
   size_t bytes;
   int32_t ndim;
@@ -311,8 +312,8 @@ typedef struct ccn_call ccn_call;
 /* Parses, checks and executes the text as a module of the session: a scope of its own, which is not one of the
  * session's names, but the same mesh and the same imported modules. If there is a mesh it must be the session's, as
  * in ccn_eval. */
-CCN_API CCN_NODISCARD ccn_status ccn_module_load(ccn_context *c, const char *name, const char *text, size_t size,
-                                                 ccn_module **out_module);
+CCN_API CCN_NODISCARD ccn_status ccn_module_load(ccn_context *c, const char *name, const char *text,
+                                                 size_t size, ccn_module **out_module);
 CCN_API void ccn_module_release(ccn_module *m); /* calls made of its functions keep what they need */
 
 /* A program or function of the module by its name: "adam"; one that is a member of an imported module: "optim.adam";
@@ -324,15 +325,15 @@ CCN_API CCN_NODISCARD ccn_status ccn_module_function(ccn_module *m, const char *
 
 /* A parameter or result. For those of a `fn`, and for lists and tuples, the type is not known before the call. */
 typedef struct ccn_param {
-  size_t size;      /* set by the host to sizeof(ccn_param) */
-  const char *name; /* of a result: what the program calls it, or "" */
-  const char *type; /* as declared, "f32[N] local"; "" if it is not */
-  int32_t dtype;    /* a ccn_dtype, or -1 if the type is not known */
-  int32_t ndim;     /* or -1 if it is not known, or a bundle */
+  size_t size;                    /* set by the host to sizeof(ccn_param) */
+  const char *name;               /* of a result: what the program calls it, or "" */
+  const char *type;               /* as declared, "f32[N] local"; "" if it is not */
+  int32_t dtype;                  /* a ccn_dtype, or -1 if the type is not known */
+  int32_t ndim;                   /* or -1 if it is not known, or a bundle */
   const char *dims[CCN_MAX_DIMS]; /* "N", "2 * N + 1", "16" */
   const char *placement;          /* "sliced(0) over dp"; "" if replicated */
-  int32_t updated;  /* the program updates it: pass a tensor that nobody else passes */
-  int32_t optional; /* it has a default */
+  int32_t updated;                /* the program updates it: pass a tensor that nobody else passes */
+  int32_t optional;               /* it has a default */
 } ccn_param;
 /* All texts live as long as the module. */
 CCN_API const char *ccn_function_name(const ccn_function *f);
@@ -357,7 +358,8 @@ CCN_API CCN_NODISCARD ccn_status ccn_call_set_f64(ccn_call *call, size_t i, doub
 CCN_API CCN_NODISCARD ccn_status ccn_call_set_bool(ccn_call *call, size_t i, int x);
 CCN_API CCN_NODISCARD ccn_status ccn_call_set_string(ccn_call *call, size_t i, const char *text, size_t size);
 CCN_API CCN_NODISCARD ccn_status ccn_call_set_tensor(ccn_call *call, size_t i, ccn_tensor *t);
-CCN_API CCN_NODISCARD ccn_status ccn_call_set_tensors(ccn_call *call, size_t i, ccn_tensor *const *t, size_t n);
+CCN_API CCN_NODISCARD ccn_status ccn_call_set_tensors(ccn_call *call, size_t i, ccn_tensor *const *t,
+                                                      size_t n);
 CCN_API CCN_NODISCARD ccn_status ccn_call_set_value(ccn_call *call, size_t i, ccn_value *v);
 
 /* Runs the function. Tensors that it updates have their new value afterwards; results are new tensors. Errors:
@@ -379,7 +381,7 @@ CCN_API CCN_NODISCARD ccn_status ccn_report_write(ccn_context *c, ccn_write_fn w
  * ccn_call_run, or any call that answered CCN_ERROR. All texts are valid until the next of these. */
 typedef struct ccn_note {
   const char *text;
-  const char *file; /* NULL if the note has no place */
+  const char *file;                            /* NULL if the note has no place */
   uint32_t line, column, end_line, end_column; /* from 1; end is exclusive */
 } ccn_note;
 
@@ -405,8 +407,8 @@ CCN_API const char *ccn_explain(const char *code);
 /* Code number i in order ("CCN0001"), with its one-line title; NULL past the end. Static. */
 CCN_API const char *ccn_explain_list(size_t i, const char **out_title);
 
-CCN_API int ccn_version(void);             /* CCN_VERSION of the library */
-CCN_API const char *ccn_build_info(void);  /* version, compiler, parts built in; static */
+CCN_API int ccn_version(void);                     /* CCN_VERSION of the library */
+CCN_API const char *ccn_build_info(void);          /* version, compiler, parts built in; static */
 CCN_API const char *ccn_status_name(ccn_status s); /* "ok", "error", ...; static */
 
 #ifdef __cplusplus

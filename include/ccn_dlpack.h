@@ -23,7 +23,15 @@ typedef struct DLDevice {
   int32_t device_id;
 } DLDevice;
 
-typedef enum { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLOpaqueHandle = 3, kDLBfloat = 4, kDLComplex = 5, kDLBool = 6 } DLDataTypeCode;
+typedef enum {
+  kDLInt = 0,
+  kDLUInt = 1,
+  kDLFloat = 2,
+  kDLOpaqueHandle = 3,
+  kDLBfloat = 4,
+  kDLComplex = 5,
+  kDLBool = 6
+} DLDataTypeCode;
 typedef struct DLDataType {
   uint8_t code, bits;
   uint16_t lanes;
@@ -70,8 +78,8 @@ typedef struct DLManagedTensorVersioned {
  * memory, lanes, complex numbers, another major version: only call its deleter), CCN_INVALID_ARGUMENT (shapes or
  * dtypes that differ from desc), as ccn_tensor_create. May be called from host functions. Since: 0.1. */
 CCN_API CCN_NODISCARD ccn_status ccn_tensor_from_dlpack(ccn_context *c, const ccn_tensor_desc *desc,
-                                                        struct DLManagedTensorVersioned *const *managed, size_t n,
-                                                        ccn_tensor **out_tensor);
+                                                        struct DLManagedTensorVersioned *const *managed,
+                                                        size_t n, ccn_tensor **out_tensor);
 CCN_API CCN_NODISCARD ccn_status ccn_tensor_from_dlpack_old(ccn_context *c, const ccn_tensor_desc *desc,
                                                             struct DLManagedTensor *const *managed, size_t n,
                                                             ccn_tensor **out_tensor);
@@ -83,7 +91,8 @@ CCN_API CCN_NODISCARD ccn_status ccn_tensor_from_dlpack_old(ccn_context *c, cons
  * older form nothing is marked; the receiver must not write. Errors: CCN_NOT_FOUND (the rank holds nothing),
  * CCN_UNSUPPORTED (no version that the receiver reads; in the older form: borrowed read-only memory). Since: 0.1. */
 CCN_API CCN_NODISCARD ccn_status ccn_tensor_to_dlpack(ccn_tensor *t, uint32_t rank, uint32_t max_major,
-                                                      uint32_t max_minor, struct DLManagedTensorVersioned **out);
+                                                      uint32_t max_minor,
+                                                      struct DLManagedTensorVersioned **out);
 CCN_API CCN_NODISCARD ccn_status ccn_tensor_to_dlpack_old(ccn_tensor *t, uint32_t rank,
                                                           struct DLManagedTensor **out);
 

@@ -74,7 +74,7 @@ typedef struct ccn__arena {
 } ccn__arena;
 
 void ccn__arena_init(ccn__arena *a, ccn__heap *h);
-void ccn__arena_free(ccn__arena *a);                /* all blocks; the arena may be used again */
+void ccn__arena_free(ccn__arena *a);                 /* all blocks; the arena may be used again */
 void *ccn__arena_alloc(ccn__arena *a, size_t bytes); /* zeroed, 16-byte aligned; throws */
 char *ccn__arena_strndup(ccn__arena *a, const char *s, size_t n); /* NUL added */
 char *ccn__arena_printf(ccn__arena *a, const char *fmt, ...) CCN__PRINTF(2, 3);

@@ -303,10 +303,11 @@ static void check_writable(ccn__invoke *v) {
     for (uint32_t k = 0; a->list && k < a->list->n; k++)
       if (a->list->at[k].kind == CCN__V_TENSOR) refused = refused || read_only(a->list->at[k].tensor);
     if (!refused) continue;
-    ccn__diag *d = ccn__error(v->rt->diags, 226, a->span.source ? a->span : v->call, "read-only",
-                              "the tensor for `%s`, which `%s` updates, stands in memory that the host lent for "
-                              "reading only",
-                              a->name, v->name);
+    ccn__diag *d =
+      ccn__error(v->rt->diags, 226, a->span.source ? a->span : v->call, "read-only",
+                 "the tensor for `%s`, which `%s` updates, stands in memory that the host lent for "
+                 "reading only",
+                 a->name, v->name);
     ccn__note(v->rt->diags, d, v->g->nodes.at[v->g->params.at[i].update].span, "the update of `%s`", a->name);
     ccn__hint(v->rt->diags, d, "pass a copy: `copy(%s)`", a->name);
     ccn__rt_raise(v->rt, d);
@@ -393,11 +394,14 @@ static void check_numbers(ccn__invoke *v) {
       if (ccn__attr_table[a->key].kind != CCN__ATTR_LIT) continue;
       const char *why = ccn__lit_eval(a->lit, v->sym, &x);
       const int code = why ? 810 : 102;
-      if (!why && a->key == CCN__A_P && !(ccn__number_f64(x) >= 0 && ccn__number_f64(x) <= 1)) why = "is not from 0 to 1";
+      if (!why && a->key == CCN__A_P && !(ccn__number_f64(x) >= 0 && ccn__number_f64(x) <= 1))
+        why = "is not from 0 to 1";
       if (!why && a->key == CCN__A_LOW) low = x;
-      if (!why && a->key == CCN__A_HIGH && (x.is_float || low.is_float || x.i <= low.i)) why = "is not above `low`";
+      if (!why && a->key == CCN__A_HIGH && (x.is_float || low.is_float || x.i <= low.i))
+        why = "is not above `low`";
       if (!why) continue;
-      ccn__diag *e = ccn__error(v->rt->diags, code, v->call, "with these sizes", "a number made of extents %s", why);
+      ccn__diag *e =
+        ccn__error(v->rt->diags, code, v->call, "with these sizes", "a number made of extents %s", why);
       ccn__note(v->rt->diags, e, n->span, "needed here");
       ccn__rt_raise(v->rt, e);
     }

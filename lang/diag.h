@@ -36,8 +36,8 @@ typedef struct ccn__diags {
  * ccn__hint(ds, d, ...). Each copies its texts. The returned diagnostic is never NULL. */
 ccn__diag *ccn__error(ccn__diags *ds, uint16_t code, ccn__span span, const char *label, const char *fmt, ...)
   CCN__PRINTF(5, 6);
-ccn__diag *ccn__warning(ccn__diags *ds, uint16_t code, ccn__span span, const char *label, const char *fmt, ...)
-  CCN__PRINTF(5, 6);
+ccn__diag *ccn__warning(ccn__diags *ds, uint16_t code, ccn__span span, const char *label, const char *fmt,
+                        ...) CCN__PRINTF(5, 6);
 void ccn__note(ccn__diags *ds, ccn__diag *d, ccn__span span, const char *fmt, ...) CCN__PRINTF(4, 5);
 void ccn__hint(ccn__diags *ds, ccn__diag *d, const char *fmt, ...) CCN__PRINTF(3, 4);
 

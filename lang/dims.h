@@ -16,8 +16,8 @@ typedef struct ccn__monomial {
 } ccn__monomial;
 
 typedef struct ccn__dim {
-  int64_t den;             /* >= 1, no common divisor with all coefficients */
-  uint32_t n;              /* terms, sorted: higher degree first, then by symbols; no zero coefficients */
+  int64_t den; /* >= 1, no common divisor with all coefficients */
+  uint32_t n;  /* terms, sorted: higher degree first, then by symbols; no zero coefficients */
   const ccn__monomial *term;
 } ccn__dim;
 
@@ -40,9 +40,11 @@ bool ccn__dim_uses(const ccn__dim *x, uint32_t sym);
 /* Value with symbol s = value[s]. Returns NULL, or a static text: "does not divide", "is too large". */
 const char *ccn__dim_eval(const ccn__dim *x, const int64_t *value, int64_t *out);
 /* x with each symbol s replaced by by[s] (NULL entries stay). NULL on overflow. */
-const ccn__dim *ccn__dim_substitute(ccn__arena *a, const ccn__dim *x, const ccn__dim *const *by, uint32_t nby);
+const ccn__dim *ccn__dim_substitute(ccn__arena *a, const ccn__dim *x, const ccn__dim *const *by,
+                                    uint32_t nby);
 
 /* "2*N + M", "H/16", "(N - 1)/2"; name(user, s) gives the symbols' names. */
-void ccn__dim_print(const ccn__dim *x, const char *(*name)(void *user, uint32_t sym), void *user, ccn__text *out);
+void ccn__dim_print(const ccn__dim *x, const char *(*name)(void *user, uint32_t sym), void *user,
+                    ccn__text *out);
 
 #endif

@@ -18,7 +18,8 @@
 
 /* ---- stages -------------------------------------------------------------------------------------------- */
 
-static const ccn__ast *parse(ccn__state *s, const char *name, const char *text, size_t size, bool *incomplete) {
+static const ccn__ast *parse(ccn__state *s, const char *name, const char *text, size_t size,
+                             bool *incomplete) {
   uint32_t source = ccn__source_add(&s->rt, name, text, size);
   return ccn__parse(&s->arena, &s->names, &s->diags, source, incomplete);
 }
@@ -167,8 +168,10 @@ static bool check_entry_apart(ccn__state *s, ccn__entry *e, const ccn__ast *ast)
   const uint32_t world = rt->world;
   volatile bool good = false;
   ccn__trap trap;
-  CCN__TRY(rt->heap, trap) { good = check_entry(s, e, ast); }
-  CCN__CATCH(rt->heap, trap) {}
+  CCN__TRY(rt->heap, trap)
+  { good = check_entry(s, e, ast); }
+  CCN__CATCH(rt->heap, trap)
+  {}
   rt->mesh = mesh;
   rt->mesh_span = span;
   rt->world = world;
@@ -187,8 +190,10 @@ void ccn__drive_entry(ccn__state *s, ccn__entry *e) {
   ccn__trap trap;
   ccn__roots_push(&s->rt, e->env);
   ccn__roots_push(&s->rt, e->assigned);
-  CCN__TRY(&s->context->heap, trap) { entry_body(s, e); }
-  CCN__CATCH(&s->context->heap, trap) {}
+  CCN__TRY(&s->context->heap, trap)
+  { entry_body(s, e); }
+  CCN__CATCH(&s->context->heap, trap)
+  {}
   if (trap.status != CCN_OK || s->diags.errors) ccn__modules_back(&s->rt, modules);
   if (trap.status != CCN_OK) ccn__throw(&s->context->heap, trap.status);
   s->rt.roots.n -= 2;

@@ -16,25 +16,29 @@ typedef uint32_t ccn__id;
 typedef struct ccn__node {
   uint16_t op;
   uint16_t nin;
-  uint32_t region;     /* in which it stands; 0 = the body */
-  uint32_t body;       /* ON, REPEAT: the region they hold; else 0 */
+  uint32_t region; /* in which it stands; 0 = the body */
+  uint32_t body;   /* ON, REPEAT: the region they hold; else 0 */
   const ccn__id *in;
   const ccn__type *type;
   ccn__attrs attrs;
-  ccn__name name;      /* what people call it: "gsum", "blk[0].z", "norm.sum"; NULL if only `autoname` */
-  ccn__name autoname;  /* "matmul2": stable, by op and position in its label; NULL for params */
+  ccn__name name;     /* what people call it: "gsum", "blk[0].z", "norm.sum"; NULL if only `autoname` */
+  ccn__name autoname; /* "matmul2": stable, by op and position in its label; NULL for params */
   ccn__span span;
-  ccn__span call;      /* the call through which it was inlined, or nowhere */
+  ccn__span call; /* the call through which it was inlined, or nowhere */
 } ccn__node;
 
 typedef struct ccn__region {
-  ccn__id owner;  /* the ON or REPEAT node; CCN__NO_ID for the body */
+  ccn__id owner;        /* the ON or REPEAT node; CCN__NO_ID for the body */
   const ccn__id *yield; /* REPEAT: what the carried values become, one for each CARRY */
   uint32_t nyield;
 } ccn__region;
 
-typedef enum ccn__symbol_kind { CCN__SYM_DIM, CCN__SYM_SIZE /* of mesh axis `index` */, CCN__SYM_TOTAL /* of bundle `index` */,
-                               CCN__SYM_COUNT /* K of bundle `index` */ } ccn__symbol_kind;
+typedef enum ccn__symbol_kind {
+  CCN__SYM_DIM,
+  CCN__SYM_SIZE /* of mesh axis `index` */,
+  CCN__SYM_TOTAL /* of bundle `index` */,
+  CCN__SYM_COUNT /* K of bundle `index` */
+} ccn__symbol_kind;
 typedef struct ccn__symbol {
   ccn__name name;
   uint8_t kind;
@@ -86,7 +90,8 @@ ccn__graph *ccn__graph_new(ccn__arena *a, ccn__names *names, ccn__name name, con
 /* Copies in and attrs. */
 ccn__id ccn__graph_add(ccn__graph *g, ccn__op op, const ccn__id *in, uint32_t nin, const ccn__type *type,
                        ccn__attrs attrs, ccn__span span, uint32_t region);
-uint32_t ccn__graph_symbol(ccn__graph *g, ccn__name name, ccn__symbol_kind kind, uint32_t index, ccn__span span);
+uint32_t ccn__graph_symbol(ccn__graph *g, ccn__name name, ccn__symbol_kind kind, uint32_t index,
+                           ccn__span span);
 const char *ccn__graph_symbol_name(void *graph, uint32_t sym); /* for ccn__dim_print */
 
 /* ---- text form (graph_text.c): prints and reads back exactly; spans are not part of it ------------------------ */
@@ -100,13 +105,14 @@ typedef struct ccn__graph_list {
   ccn__graph **at;
   uint32_t n;
 } ccn__graph_list;
-bool ccn__graph_parse(ccn__arena *a, ccn__names *names, ccn__diags *ds, uint32_t source, ccn__graph_list *out);
+bool ccn__graph_parse(ccn__arena *a, ccn__names *names, ccn__diags *ds, uint32_t source,
+                      ccn__graph_list *out);
 
 /* ---- inference (infer.c): the one rule over dims signatures ------------------------------------------------------ */
 typedef struct ccn__type_error {
-  uint16_t code;   /* 0: none */
-  int8_t axis;     /* mesh axis, or -1 */
-  int8_t x, y;     /* operands at fault, or -1 */
+  uint16_t code;     /* 0: none */
+  int8_t axis;       /* mesh axis, or -1 */
+  int8_t x, y;       /* operands at fault, or -1 */
   int8_t xdim, ydim; /* their dims, or -1 */
   const char *text;  /* static; the reason in words, may be NULL */
 } ccn__type_error;

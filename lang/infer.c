@@ -283,7 +283,8 @@ static bool dtypes(const ccn__infer_in *q, ccn__type *out, ccn__type_error *err)
     ccn__dtype t = (ccn__dtype)q->in[first]->dtype;
     if (!fits_class((ccn__op_dtypes)info->dtypes, t))
       FAIL(q->op == CCN__OP_DIV && ccn__dtype_is_int(t) ? 103 : 104, -1, first, -1, NULL);
-    if (info->kernel != CCN__K_COUNT && !ccn__kernel_exists((ccn__kernel_id)info->kernel, ccn__dtype_is_float(t) ? ccn__dtype_acc(t) : t))
+    if (info->kernel != CCN__K_COUNT &&
+        !ccn__kernel_exists((ccn__kernel_id)info->kernel, ccn__dtype_is_float(t) ? ccn__dtype_acc(t) : t))
       FAIL(104, -1, first, -1, t == CCN__F64 ? "it is not there for f64 yet; cast to f32" : NULL);
   }
   bool own = info->result == CCN__RES_OWN && q->op != CCN__OP_WHERE;

@@ -49,12 +49,13 @@ const char *ccn__index_text(ccn__run *r, uint32_t ndims, const ccn__box *box, in
   return t.at;
 }
 
-void ccn__index_raise(ccn__job *j, uint32_t ndims, const ccn__box *box, int64_t i, int64_t index, int64_t extent) {
+void ccn__index_raise(ccn__job *j, uint32_t ndims, const ccn__box *box, int64_t i, int64_t index,
+                      int64_t extent) {
   ccn__run *r = j->r;
-  ccn__diag *d = ccn__error(r->rt->diags, 605, j->n->span, "an index is outside",
-                            "index %lld is outside the extent %lld in `%s`, element %s of the indices",
-                            (long long)index, (long long)extent, ccn__node_name(j->n),
-                            ccn__index_text(r, ndims, box, i));
+  ccn__diag *d =
+    ccn__error(r->rt->diags, 605, j->n->span, "an index is outside",
+               "index %lld is outside the extent %lld in `%s`, element %s of the indices", (long long)index,
+               (long long)extent, ccn__node_name(j->n), ccn__index_text(r, ndims, box, i));
   ccn__node_raise(r, j->n, d);
 }
 
@@ -111,7 +112,8 @@ int64_t ccn__run_dim(ccn__run *r, const ccn__node *n, const ccn__dim *d) {
 ccn__number ccn__run_number(ccn__run *r, const ccn__node *n, ccn__attr_key key) {
   const ccn__attr *a = ccn__attr_find(n->attrs, key);
   ccn__number v;
-  if (!a || ccn__lit_eval(a->lit, r->x->sym, &v) || v.unknown) ccn__defect(r, n, "has a number that was not checked");
+  if (!a || ccn__lit_eval(a->lit, r->x->sym, &v) || v.unknown)
+    ccn__defect(r, n, "has a number that was not checked");
   return v;
 }
 
@@ -154,7 +156,8 @@ ccn__value *ccn__operand(ccn__run *r, const ccn__node *n, uint32_t i) {
 /* ---- ranks ---------------------------------------------------------------------------------------------------- */
 
 void *ccn__job_new(ccn__job *j) {
-  j->piece->buf = ccn__buf_new(&j->r->pool, (size_t)j->box.elements * ccn__dtype_size((ccn__dtype)j->out->dtype));
+  j->piece->buf =
+    ccn__buf_new(&j->r->pool, (size_t)j->box.elements * ccn__dtype_size((ccn__dtype)j->out->dtype));
   return j->piece->buf->data;
 }
 
@@ -306,7 +309,8 @@ static ccn__id loop_of(const ccn__graph *g, uint32_t region) {
 /* The node, in v's own loop, during which `user` reads v. */
 static ccn__id reader(const ccn__graph *g, ccn__id v, ccn__id user) {
   const ccn__id home = loop_of(g, g->nodes.at[v].region);
-  for (ccn__id loop; (loop = loop_of(g, g->nodes.at[user].region)) != home && loop != CCN__NO_ID;) user = loop;
+  for (ccn__id loop; (loop = loop_of(g, g->nodes.at[user].region)) != home && loop != CCN__NO_ID;)
+    user = loop;
   return user;
 }
 
@@ -461,7 +465,8 @@ static void drop(ccn__run *r) {
 void ccn__interp(ccn__exec *x) {
   ccn__heap *h = x->rt->heap;
   ccn__trap trap;
-  ccn__run *r = ccn__heap_alloc(h, sizeof *r); /* on the heap: what is changed before a throw is read after it */
+  ccn__run *r =
+    ccn__heap_alloc(h, sizeof *r); /* on the heap: what is changed before a throw is read after it */
   r->x = x;
   r->rt = x->rt;
   r->g = x->g;
@@ -471,9 +476,7 @@ void ccn__interp(ccn__exec *x) {
   r->pool.heap = h;
   ccn__arena_init(&r->arena, h);
   CCN__TRY(h, trap)
-  {
-    run(r);
-  }
+  { run(r); }
   CCN__CATCH(h, trap)
   {
     drop(r);

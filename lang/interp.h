@@ -12,14 +12,14 @@
  * placements of the parameters' types. */
 typedef struct ccn__exec {
   ccn__rt *rt;
-  const ccn__graph *g;          /* its mesh sizes are all known and their product is rt->world */
-  const int64_t *sym;           /* value of each symbol */
-  ccn__members *const *bundle;  /* for each bundle number of the graph */
-  ccn__tensor *const *arg;      /* for each param; placements and sizes equal its type's */
-  ccn__tensor **result;         /* for each output, filled in: new tensors (pushed on rt->temps); owed values are
+  const ccn__graph *g;         /* its mesh sizes are all known and their product is rt->world */
+  const int64_t *sym;          /* value of each symbol */
+  ccn__members *const *bundle; /* for each bundle number of the graph */
+  ccn__tensor *const *arg;     /* for each param; placements and sizes equal its type's */
+  ccn__tensor **result; /* for each output, filled in: new tensors (pushed on rt->temps); owed values are
                                    folded to one value a rank, rounded to the dtype */
-  const char *label;            /* the program's name, for --watch and messages */
-  bool unshared;                /* every rank computes replicated values for itself; differing bits are CCN0699 */
+  const char *label;    /* the program's name, for --watch and messages */
+  bool unshared;        /* every rank computes replicated values for itself; differing bits are CCN0699 */
 } ccn__exec;
 
 /* Runs the graph; on success the stores of updates have been made in the argument tensors (their buffers are

@@ -181,7 +181,8 @@ static void for_statement(ccn__lower *l, const ccn__ast *s) {
   }
   if (v.kind == CCN__B_RANGE) {
     v.list.at[0].span = v.list.at[1].span = s->b->span;
-    if (ccn__refuse_extent(l, v.list.at[0], "this loop") || ccn__refuse_extent(l, v.list.at[1], "this loop")) return;
+    if (ccn__refuse_extent(l, v.list.at[0], "this loop") || ccn__refuse_extent(l, v.list.at[1], "this loop"))
+      return;
     ccn__number a, b;
     const char *e = ccn__lit_eval(v.list.at[0].lit, NULL, &a);
     if (!e) e = ccn__lit_eval(v.list.at[1].lit, NULL, &b);
@@ -363,7 +364,9 @@ static void repeat_statement(ccn__lower *l, const ccn__ast *s) {
     bool again = false;
     for (uint32_t j = 0; j < n; j++) again |= name[j] == candidates[i];
     if (v && v->kind == CCN__B_LIT) {
-      ccn__diag *d = ccn__lower_error(l, 103, v->span, "a literal", "`%s` is carried around the block, but it is a literal without dtype", candidates[i]);
+      ccn__diag *d = ccn__lower_error(l, 103, v->span, "a literal",
+                                      "`%s` is carried around the block, but it is a literal without dtype",
+                                      candidates[i]);
       ccn__note(l->ds, d, s->span, "the block that changes it");
       ccn__hint(l->ds, d, "give it a dtype, as in `f32(0)`");
       return;

@@ -109,7 +109,7 @@ typedef struct ccn__lower {
   const ccn__ast *bind_ast; /* the expression whose value gets the name bind_name */
   ccn__name bind_name;
   uint32_t depth;
-  uint32_t turns, calls;    /* of unrolled loops and of programs so far: bounded */
+  uint32_t turns, calls; /* of unrolled loops and of programs so far: bounded */
 } ccn__lower;
 
 /* ---- lower.c ---- */

@@ -41,11 +41,12 @@ ccn__id ccn__step2(ccn__build *b, ccn__op op, ccn__id x, ccn__id y);
 ccn__id ccn__step_lit(ccn__build *b, const ccn__lit *lit, ccn__dtype t);
 ccn__id ccn__step_cast(ccn__build *b, ccn__dtype t, ccn__id x);
 
+/* clang-format off */
 #define BUILDERS(X) \
-  X(elem) \
-  X(where) X(cast) X(dropout) X(reduce) X(mean) X(norm) X(dot) X(softmax) X(logsumexp) X(argmax) \
-    X(layernorm) X(rmsnorm) X(clamp) X(matmul) X(conv2d) X(transpose) X(reshape) X(concat) X(index) X(take) \
-      X(scatter_add) X(one_hot) X(full) X(iota) X(random) X(rank) X(update) X(collective) X(none)
+  X(elem) X(where) X(cast) X(dropout) X(reduce) X(mean) X(norm) X(dot) X(softmax) X(logsumexp) X(argmax) \
+  X(layernorm) X(rmsnorm) X(clamp) X(matmul) X(conv2d) X(transpose) X(reshape) X(concat) X(index) X(take) \
+  X(scatter_add) X(one_hot) X(full) X(iota) X(random) X(rank) X(update) X(collective) X(none)
+/* clang-format on */
 #define X(n) ccn__bv ccn__build_##n##_op(ccn__build *b);
 BUILDERS(X)
 #undef X

@@ -171,15 +171,19 @@ static ccn__id enter_blocks(ccn__lower *l, ccn__on_block *on, ccn__id id) {
 }
 
 static bool is_boolean(const ccn__lit *x) {
-  return x->kind == CCN__LIT_BOOL || ((x->kind == CCN__LIT_UNARY || x->kind == CCN__LIT_BINARY) && x->op >= CCN__T_LT);
+  return x->kind == CCN__LIT_BOOL ||
+         ((x->kind == CCN__LIT_UNARY || x->kind == CCN__LIT_BINARY) && x->op >= CCN__T_LT);
 }
 
 static ccn__id constant(ccn__lower *l, ccn__bv v, ccn__dtype t) {
   ccn__number n;
   if (v.lit->kind != CCN__LIT_UNKNOWN && is_boolean(v.lit) != (t == CCN__BOOL)) {
-    ccn__diag *d = ccn__lower_error(l, 103, v.span, "not of that kind", is_boolean(v.lit) ? "a boolean literal meets %s" : "a number meets %s",
+    ccn__diag *d = ccn__lower_error(l, 103, v.span, "not of that kind",
+                                    is_boolean(v.lit) ? "a boolean literal meets %s" : "a number meets %s",
                                     ccn__dtype_name(t));
-    ccn__hint(l->ds, d, t == CCN__BOOL ? "compare, as in `x != 0`, to get a bool" : "select with `where(condition, x, y)`, or cast the condition");
+    ccn__hint(l->ds, d,
+              t == CCN__BOOL ? "compare, as in `x != 0`, to get a bool"
+                             : "select with `where(condition, x, y)`, or cast the condition");
     return CCN__NO_ID;
   }
   const char *why = ccn__lit_eval(v.lit, NULL, &n);
@@ -253,7 +257,8 @@ static bool uses_extent(const ccn__lower *l, const ccn__lit *x) {
 
 bool ccn__refuse_extent(ccn__lower *l, ccn__bv v, const char *what) {
   if (v.kind != CCN__B_LIT || !uses_extent(l, v.lit)) return false;
-  ccn__diag *d = ccn__lower_error(l, 803, v.span, "depends on an extent", "%s depends on an extent, which is known only at a call", what);
+  ccn__diag *d = ccn__lower_error(l, 803, v.span, "depends on an extent",
+                                  "%s depends on an extent, which is known only at a call", what);
   ccn__hint(l->ds, d, "use a constant of the script, or a list whose length decides");
   return true;
 }
@@ -277,7 +282,8 @@ static ccn__bv operation(ccn__lower *l, ccn__oper op, ccn__bv x, ccn__bv y, ccn_
   bool strings = !unary && x.kind == CCN__B_STRING && y.kind == CCN__B_STRING;
   if (strings && (op == CCN__T_EQ || op == CCN__T_NE))
     return of_lit(ccn__lit_bool(l->arena, (strcmp(x.string, y.string) == 0) == (op == CCN__T_EQ)), span);
-  if (ccn__is_unknown(x) && (unary || y.kind == CCN__B_STRING)) return x; /* check: a string of the script, perhaps */
+  if (ccn__is_unknown(x) && (unary || y.kind == CCN__B_STRING))
+    return x; /* check: a string of the script, perhaps */
   if (!unary && ccn__is_unknown(y) && x.kind == CCN__B_STRING) return y;
   bool literal = x.kind == CCN__B_LIT && (unary || y.kind == CCN__B_LIT);
   if (!literal) return ccn__build_operator(l, op, x, unary ? (ccn__bv){.kind = CCN__B_NONE} : y, span);
@@ -441,7 +447,8 @@ static ccn__bv call_program(ccn__lower *l, const ccn__ast *e, ccn__program *p) {
   if (p->broken) return CCN__B_FAIL; /* its own errors have been reported */
   enum { MAX_CALLS = 100000 };
   if (++l->calls > MAX_CALLS) {
-    ccn__lower_error(l, 608, e->span, "one too many", "the program calls more than %d programs, all of them inlined", MAX_CALLS);
+    ccn__lower_error(l, 608, e->span, "one too many",
+                     "the program calls more than %d programs, all of them inlined", MAX_CALLS);
     return CCN__B_FAIL;
   }
   uint32_t n = p->ast->params.n;

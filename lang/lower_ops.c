@@ -259,14 +259,19 @@ static bool fold(ccn__build *b, const ccn__bv *v, uint32_t n, ccn__bv *out) {
   bool keeps_whole = k == CCN__K_MAXIMUM || k == CCN__K_MINIMUM || k == CCN__K_ABS || k == CCN__K_SIGN;
   if (whole && keeps_whole) { /* exactly, which f64 cannot say of 64 bits */
     if (k == CCN__K_ABS && i0 == INT64_MIN) {
-      *out = ccn__build_fail(b, 810, b->span, "is too large for 64 bits", "the result is too large for 64 bits");
+      *out =
+        ccn__build_fail(b, 810, b->span, "is too large for 64 bits", "the result is too large for 64 bits");
       return true;
     }
-    i0 = k == CCN__K_ABS ? (i0 < 0 ? -i0 : i0) : k == CCN__K_SIGN ? (i0 > 0) - (i0 < 0) : (i0 > i1) == (k == CCN__K_MAXIMUM) ? i0 : i1;
+    i0 = k == CCN__K_ABS                      ? (i0 < 0 ? -i0 : i0)
+         : k == CCN__K_SIGN                   ? (i0 > 0) - (i0 < 0)
+         : (i0 > i1) == (k == CCN__K_MAXIMUM) ? i0
+                                              : i1;
   }
-  *out = (ccn__bv){.kind = CCN__B_LIT,
-                   .span = b->span,
-                   .lit = whole && keeps_whole ? ccn__lit_int(b->l->arena, i0) : ccn__lit_float(b->l->arena, r)};
+  *out =
+    (ccn__bv){.kind = CCN__B_LIT,
+              .span = b->span,
+              .lit = whole && keeps_whole ? ccn__lit_int(b->l->arena, i0) : ccn__lit_float(b->l->arena, r)};
   return true;
 }
 

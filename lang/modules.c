@@ -59,8 +59,10 @@ static uint32_t copy_text(ccn__rt *rt, const char *name, void *data, size_t size
                           void *user) {
   volatile uint32_t source = 0;
   ccn__trap trap;
-  CCN__TRY(rt->heap, trap) { source = ccn__source_add(rt, name, data, size); }
-  CCN__CATCH(rt->heap, trap) {}
+  CCN__TRY(rt->heap, trap)
+  { source = ccn__source_add(rt, name, data, size); }
+  CCN__CATCH(rt->heap, trap)
+  {}
   if (give_back) give_back(data, size, user);
   if (trap.status != CCN_OK) ccn__throw(rt->heap, trap.status);
   return source;
@@ -124,7 +126,9 @@ static ccn__module *new_module(ccn__rt *rt, const char *path) {
   return m;
 }
 
-struct ccn__module_list *ccn__modules_mark(const ccn__rt *rt) { return rt->modules; }
+struct ccn__module_list *ccn__modules_mark(const ccn__rt *rt) {
+  return rt->modules;
+}
 
 void ccn__modules_back(ccn__rt *rt, struct ccn__module_list *mark) { rt->modules = mark; }
 
@@ -159,8 +163,10 @@ ccn__module *ccn__module_import(ccn__rt *rt, const char *path, ccn__span at) {
   ccn__frame frame = {rt->frames, "this import", at};
   m->busy = true;
   rt->frames = &frame;
-  CCN__TRY(rt->heap, trap) { ccn__script_run(rt, module->env, m->ast); }
-  CCN__CATCH(rt->heap, trap) {}
+  CCN__TRY(rt->heap, trap)
+  { ccn__script_run(rt, module->env, m->ast); }
+  CCN__CATCH(rt->heap, trap)
+  {}
   m->busy = false;
   if (trap.status != CCN_OK) ccn__throw(rt->heap, trap.status);
   rt->frames = frame.outer;

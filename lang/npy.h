@@ -12,7 +12,7 @@ typedef struct ccn__npy {
   uint32_t rank;
   int64_t dim[CCN__NPY_MAX_RANK];
   uint64_t elements;
-  size_t data; /* offset of the first byte of data in the file */
+  size_t data;  /* offset of the first byte of data in the file */
   bool swapped; /* big-endian: the reader must swap bytes */
 } ccn__npy;
 

@@ -35,7 +35,7 @@ bool ccn__dtype_widens(ccn__dtype from, ccn__dtype to);
  * To a float: round to nearest even. Float → integer: truncates toward zero, saturates, NaN → 0. Integer → integer
  * wraps (keeps the low bits). Anything → bool: != 0 (NaN is true). bool → 0 or 1. */
 float ccn__f16_to_f32(uint16_t h);
-uint16_t ccn__f32_to_f16(float x); /* nearest even, denormals kept, NaN stays NaN (quiet) */
+uint16_t ccn__f32_to_f16(float x);  /* nearest even, denormals kept, NaN stays NaN (quiet) */
 uint16_t ccn__f64_to_f16(double x); /* one rounding */
 float ccn__bf16_to_f32(uint16_t h);
 uint16_t ccn__f32_to_bf16(float x);

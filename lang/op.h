@@ -14,8 +14,16 @@ typedef enum ccn__op {
 } ccn__op;
 
 typedef enum ccn__op_kind {
-  CCN__KIND_ELEM, CCN__KIND_REDUCE, CCN__KIND_SHAPE, CCN__KIND_LINEAR, CCN__KIND_MAKER, CCN__KIND_RANDOM,
-  CCN__KIND_COLLECTIVE, CCN__KIND_EFFECT, CCN__KIND_STRUCT, CCN__KIND_COMPOSED
+  CCN__KIND_ELEM,
+  CCN__KIND_REDUCE,
+  CCN__KIND_SHAPE,
+  CCN__KIND_LINEAR,
+  CCN__KIND_MAKER,
+  CCN__KIND_RANDOM,
+  CCN__KIND_COLLECTIVE,
+  CCN__KIND_EFFECT,
+  CCN__KIND_STRUCT,
+  CCN__KIND_COMPOSED
 } ccn__op_kind;
 
 typedef enum ccn__prule {
@@ -25,17 +33,23 @@ typedef enum ccn__prule {
   CCN__PRULE_SCALE_LEFT, /* the same, the left one owes */
   CCN__PRULE_MAXIMUM,    /* two that owe max, or one and a replicated one */
   CCN__PRULE_MINIMUM,
-  CCN__PRULE_SELECT,     /* where: a replicated condition, two that owe the same sum, max or min */
-  CCN__PRULE_WIDENING,   /* casts between floats that lose nothing: sum, max, min */
-  CCN__PRULE_REDUCE,     /* a reduction with the operator that is owed */
-  CCN__PRULE_BILINEAR,   /* matmul, conv2d: one owes a sum, the other is replicated */
-  CCN__PRULE_SHAPE,      /* any operator */
-  CCN__PRULE_CONCAT,     /* every operand owes the same operator */
-  CCN__PRULE_TAKE,       /* x owes sum, max or min, idx is replicated */
-  CCN__PRULE_SCATTER     /* v owes a sum, idx is replicated */
+  CCN__PRULE_SELECT,   /* where: a replicated condition, two that owe the same sum, max or min */
+  CCN__PRULE_WIDENING, /* casts between floats that lose nothing: sum, max, min */
+  CCN__PRULE_REDUCE,   /* a reduction with the operator that is owed */
+  CCN__PRULE_BILINEAR, /* matmul, conv2d: one owes a sum, the other is replicated */
+  CCN__PRULE_SHAPE,    /* any operator */
+  CCN__PRULE_CONCAT,   /* every operand owes the same operator */
+  CCN__PRULE_TAKE,     /* x owes sum, max or min, idx is replicated */
+  CCN__PRULE_SCATTER   /* v owes a sum, idx is replicated */
 } ccn__prule;
 
-typedef enum ccn__op_dtypes { CCN__DT_NUM, CCN__DT_FLOAT, CCN__DT_INT, CCN__DT_BOOL, CCN__DT_ANY } ccn__op_dtypes;
+typedef enum ccn__op_dtypes {
+  CCN__DT_NUM,
+  CCN__DT_FLOAT,
+  CCN__DT_INT,
+  CCN__DT_BOOL,
+  CCN__DT_ANY
+} ccn__op_dtypes;
 typedef enum ccn__op_result { CCN__RES_SAME, CCN__RES_BOOL, CCN__RES_OWN } ccn__op_result;
 
 typedef struct ccn__op_info {
@@ -50,7 +64,7 @@ typedef struct ccn__op_info {
 
 extern const ccn__op_info ccn__op_table[CCN__OP_COUNT];
 bool ccn__op_find(const char *name, ccn__op *out); /* callable ops only */
-ccn__redop ccn__op_redop(ccn__op op);              /* of sum, prod, max, min, any (max), all (min); else NONE */
+ccn__redop ccn__op_redop(ccn__op op); /* of sum, prod, max, min, any (max), all (min); else NONE */
 
 typedef enum ccn__attr_key {
 #define ATTR(id, name, kind) CCN__A_##id,
@@ -60,8 +74,16 @@ typedef enum ccn__attr_key {
 } ccn__attr_key;
 
 typedef enum ccn__attr_kind {
-  CCN__ATTR_INT, CCN__ATTR_LIT, CCN__ATTR_INTS, CCN__ATTR_DIM, CCN__ATTR_DIMS, CCN__ATTR_PAIRS, CCN__ATTR_AXES,
-  CCN__ATTR_RED, CCN__ATTR_ORDER, CCN__ATTR_TEXT
+  CCN__ATTR_INT,
+  CCN__ATTR_LIT,
+  CCN__ATTR_INTS,
+  CCN__ATTR_DIM,
+  CCN__ATTR_DIMS,
+  CCN__ATTR_PAIRS,
+  CCN__ATTR_AXES,
+  CCN__ATTR_RED,
+  CCN__ATTR_ORDER,
+  CCN__ATTR_TEXT
 } ccn__attr_kind;
 extern const struct ccn__attr_info {
   const char *name;

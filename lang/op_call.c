@@ -70,7 +70,8 @@ static ccn__bv value(leaves *s, ccn__val x, ccn__span span) {
 static ccn__val plain(const op_args *o, uint32_t i) {
   ccn__val v = o->args[i].value, number;
   ccn__op op;
-  bool maker = ccn__op_find(o->name, &op) && (ccn__op_table[op].kind == CCN__KIND_MAKER || ccn__op_table[op].kind == CCN__KIND_RANDOM);
+  bool maker = ccn__op_find(o->name, &op) &&
+               (ccn__op_table[op].kind == CCN__KIND_MAKER || ccn__op_table[op].kind == CCN__KIND_RANDOM);
   return maker && i > 0 && v.kind == CCN__V_TENSOR && ccn__tensor_number(v.tensor, &number) ? number : v;
 }
 
@@ -99,8 +100,10 @@ static ccn__bv apply(ccn__lower *l, leaves *s, op_args *o) {
   }
   ccn__opd *args = CCN__NEWN(s->arena, ccn__opd, o->nargs + 1);
   for (uint32_t i = 0; i < o->nargs; i++)
-    args[i] = (ccn__opd){
-      .name = o->args[i].name, .nspan = o->args[i].nspan, .span = o->args[i].span, .value = value(s, plain(o, i), o->args[i].span)};
+    args[i] = (ccn__opd){.name = o->args[i].name,
+                         .nspan = o->args[i].nspan,
+                         .span = o->args[i].span,
+                         .value = value(s, plain(o, i), o->args[i].span)};
   return ccn__build_op(l, o->name, args, o->nargs, o->call);
 }
 

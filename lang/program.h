@@ -17,16 +17,17 @@ typedef struct ccn__arg {
 /* Calls a program from the script. Binds arguments (CCN0800, 0806), converts numbers (CCN0110) and placements
  * (CCN0219), checks sizes (CCN0304, 0305, ...) and overlap with updated parameters (CCN0225), lowers the program for
  * these argument kinds if that was not done yet, runs it, and gives a tensor, a bundle, a tuple of them, or none. */
-ccn__val ccn__program_call(ccn__rt *rt, ccn__program *p, const ccn__arg *args, uint32_t nargs, ccn__span call);
+ccn__val ccn__program_call(ccn__rt *rt, ccn__program *p, const ccn__arg *args, uint32_t nargs,
+                           ccn__span call);
 
 /* Calls the op `name` at script level as a one-op program, with its arguments' placements. Collectives, update and
  * rank() are CCN0804. Number arguments are literals. `name` must satisfy ccn__op_find or be zeros or ones. */
 ccn__val ccn__op_call(ccn__rt *rt, ccn__name name, const ccn__arg *args, uint32_t nargs, ccn__span call);
 /* x[i, a:b, :] of a tensor at script level. */
 typedef struct ccn__index_item {
-  bool is_range;           /* a:b, of which either side may be left out; else the index is `start` */
+  bool is_range; /* a:b, of which either side may be left out; else the index is `start` */
   bool has_start, has_end;
-  int64_t start, end;      /* as written: negative ones count from the end */
+  int64_t start, end; /* as written: negative ones count from the end */
   ccn__span span;
 } ccn__index_item;
 ccn__val ccn__index_call(ccn__rt *rt, ccn__arg x, const ccn__index_item *items, uint32_t n, ccn__span span);

@@ -17,15 +17,15 @@ typedef enum ccn__vkind {
   CCN__V_BOOL,
   CCN__V_INT,
   CCN__V_FLOAT,
-  CCN__V_OP,      /* a built-in function or op, by name: u.name */
-  CCN__V_HOST,    /* a function of the host, which lives as long as the context */
+  CCN__V_OP,   /* a built-in function or op, by name: u.name */
+  CCN__V_HOST, /* a function of the host, which lives as long as the context */
   /* objects */
   CCN__V_STRING,
   CCN__V_LIST,
   CCN__V_TUPLE,
   CCN__V_RANGE,
-  CCN__V_TENSOR,  /* also bundles */
-  CCN__V_TYPE,    /* f32[n] local, as an argument of zeros(...) */
+  CCN__V_TENSOR, /* also bundles */
+  CCN__V_TYPE,   /* f32[n] local, as an argument of zeros(...) */
   CCN__V_FN,
   CCN__V_PROGRAM,
   CCN__V_SCHEDULE,
@@ -141,14 +141,14 @@ typedef struct ccn__cplace { /* a placement with all sizes known */
 typedef struct ccn__tensor {
   ccn__obj obj;
   uint8_t dtype, rank, naxes;
-  uint8_t bundle;              /* ccn__bundle_kind; then rank 1 and `members` is there */
-  bool host_only;              /* no script can reach it: its buffers go with the last of the `holds` */
-  uint32_t holds;              /* of the host (api.h) */
-  int64_t dim[CCN__MAX_RANK];  /* global */
+  uint8_t bundle;                   /* ccn__bundle_kind; then rank 1 and `members` is there */
+  bool host_only;                   /* no script can reach it: its buffers go with the last of the `holds` */
+  uint32_t holds;                   /* of the host (api.h) */
+  int64_t dim[CCN__MAX_RANK];       /* global */
   ccn__cplace place[CCN__MAX_AXES]; /* logical */
-  ccn__members *members;       /* owned, or NULL */
-  uint32_t world;              /* ranks */
-  ccn__buf *buf[];             /* one each rank, contiguous row-major local piece; NULL where an at() value is not */
+  ccn__members *members;            /* owned, or NULL */
+  uint32_t world;                   /* ranks */
+  ccn__buf *buf[]; /* one each rank, contiguous row-major local piece; NULL where an at() value is not */
 } ccn__tensor;
 
 typedef struct ccn__typeval { /* a type expression evaluated in a script: all sizes known */
@@ -168,7 +168,7 @@ typedef struct ccn__env { /* a scope of script names; closures keep it alive: it
   struct ccn__binding {
     ccn__name name;
     ccn__val value;
-  } *at; /* in order of definition; behind `cap` of them an index by name, if there are many (runtime.c) */
+  } * at; /* in order of definition; behind `cap` of them an index by name, if there are many (runtime.c) */
 } ccn__env;
 
 typedef struct ccn__fn {
@@ -182,11 +182,11 @@ typedef struct ccn__program {
   ccn__obj obj;
   const ccn__ast *ast; /* PROGRAM */
   ccn__name name;
-  ccn__env *constants; /* script names its body reads, with their values when it was defined */
-  bool generic;        /* has axis parameters */
-  bool broken;         /* its check reported errors: callers stay silent */
+  ccn__env *constants;        /* script names its body reads, with their values when it was defined */
+  bool generic;               /* has axis parameters */
+  bool broken;                /* its check reported errors: callers stay silent */
   const uint8_t *axis_choice; /* P<dp>: the mesh axis of each axis parameter; NULL: in order */
-  struct ccn__spec *specs; /* lowered forms (program.c) */
+  struct ccn__spec *specs;    /* lowered forms (program.c) */
   struct ccn__program *choices, *next_choice; /* P<a>, P<b>, ... (program.c) */
   /* P with s: */
   struct ccn__program *base;
@@ -228,29 +228,29 @@ typedef struct ccn__rt {
   ccn__names *names;
   ccn__diags *diags;
   const ccn_options *options;
-  ccn__mesh mesh;    /* of the main script, with all sizes known; naxes 0 before the mesh statement */
+  ccn__mesh mesh; /* of the main script, with all sizes known; naxes 0 before the mesh statement */
   ccn__span mesh_span;
-  uint32_t world;    /* ranks; 1 until a mesh is declared */
+  uint32_t world; /* ranks; 1 until a mesh is declared */
   ccn__obj *objects;
   size_t nobjects, next_collect; /* collect when heap->live passes next_collect */
-  ccn__pool pool;    /* buffers of tensors */
+  ccn__pool pool;                /* buffers of tensors */
   CCN__VEC(ccn__val) temps;
   ccn__env *globals;
   CCN__VEC(ccn__env *) roots; /* environments in use, innermost last */
   ccn__frame *frames;
-  bool unshared;     /* tests: see ccn__exec */
-  uint32_t depth;    /* nesting of evaluation, bounded (CCN0602) */
+  bool unshared;  /* tests: see ccn__exec */
+  uint32_t depth; /* nesting of evaluation, bounded (CCN0602) */
   volatile int interrupted;
   const _Atomic int *interrupt; /* the context's, set from other threads; may be NULL */
   struct ccn__module_list *modules;
-  uint64_t deadline;            /* of ccn__now_ms; 0: none */
-  uint64_t npolls, ncalls, nops; /* since the API looked last */
+  uint64_t deadline;                       /* of ccn__now_ms; 0: none */
+  uint64_t npolls, ncalls, nops;           /* since the API looked last */
   const struct ccn__host_fn *const *hosts; /* the context's list; may be NULL */
   ccn__hold *holds;
   /* passes/: applies the schedules of P to the graph of its base; NULL after errors. Set by the driver. */
   struct ccn__graph *(*schedule)(struct ccn__rt *rt, struct ccn__graph *g, const ccn__program *p);
-  ccn__arena scratch; /* of formatting: what is in it is not needed any more when the next text begins */
-  uint32_t per_rank;  /* nesting of per_rank(fn(r) {...}): program calls are refused there */
+  ccn__arena scratch;      /* of formatting: what is in it is not needed any more when the next text begins */
+  uint32_t per_rank;       /* nesting of per_rank(fn(r) {...}): program calls are refused there */
   ccn__ast_list call_axes; /* of a call f<ax>(...) from the script, while ccn__program_call starts */
 } ccn__rt;
 
@@ -260,7 +260,7 @@ void ccn__rt_free(ccn__rt *rt); /* objects, buffers, scratch; not the arena. It 
 /* After a throw: forgets what the abandoned evaluation held. */
 void ccn__rt_unwind(ccn__rt *rt);
 
-void ccn__rt_push(ccn__rt *rt, ccn__val v); /* keeps v alive until temps.n is set back */
+void ccn__rt_push(ccn__rt *rt, ccn__val v);                     /* keeps v alive until temps.n is set back */
 void *ccn__obj_new(ccn__rt *rt, ccn__vkind kind, size_t bytes); /* zeroed; pushed on temps; throws */
 void ccn__collect(ccn__rt *rt);
 void ccn__rt_poll(ccn__rt *rt); /* throws CCN_INTERRUPTED; CCN0608 behind the deadline */
@@ -279,7 +279,7 @@ ccn__env *ccn__env_new(ccn__rt *rt, ccn__env *outer);
 ccn__val *ccn__env_find(const ccn__env *e, ccn__name name);   /* in this scope only; NULL if absent */
 ccn__val *ccn__env_lookup(const ccn__env *e, ccn__name name); /* here and outwards */
 void ccn__env_set(ccn__rt *rt, ccn__env *e, ccn__name name, ccn__val v); /* adds or replaces in this scope */
-void ccn__roots_push(ccn__rt *rt, ccn__env *e); /* rt->roots.n-- takes it away */
+void ccn__roots_push(ccn__rt *rt, ccn__env *e);                          /* rt->roots.n-- takes it away */
 
 /* Errors of a running script: report, then raise. raise adds a note for each frame and throws CCN_ERROR. */
 CCN__NORETURN void ccn__rt_raise(ccn__rt *rt, ccn__diag *d);
@@ -290,8 +290,8 @@ typedef struct ccn__box {
   int64_t start[CCN__MAX_RANK], extent[CCN__MAX_RANK];
   int64_t elements;
 } ccn__box;
-void ccn__box_of(const ccn__mesh *m, uint32_t rank, uint32_t ndims, const int64_t *dim, const ccn__cplace *place,
-                 ccn__box *out);
+void ccn__box_of(const ccn__mesh *m, uint32_t rank, uint32_t ndims, const int64_t *dim,
+                 const ccn__cplace *place, ccn__box *out);
 /* Whether rank holds anything of the value (an at() value exists at one coordinate). */
 bool ccn__rank_has(const ccn__mesh *m, uint32_t rank, const ccn__cplace *place);
 /* The first rank that holds the same bytes as `rank` because of replicated axes (itself if it is that one). */

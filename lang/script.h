@@ -84,7 +84,8 @@ struct ccn__host_fn {
   const struct ccn__host_fn *next;
   const char *name;
   /* Calls it; raises. Set by the API, which alone knows of handles. */
-  ccn__val (*call)(ccn__rt *rt, const struct ccn__host_fn *f, const ccn__arg *args, uint32_t n, ccn__span span);
+  ccn__val (*call)(ccn__rt *rt, const struct ccn__host_fn *f, const ccn__arg *args, uint32_t n,
+                   ccn__span span);
   ccn_host_fn fn;
   void *user;
   bool pure;

@@ -154,8 +154,10 @@ ccn__val ccn__fn_load(ccn__rt *rt, const ccn__builtin_call *c) {
               "as in: load(\"x.npy\", as: f32[N] sliced(0))", "expected a type");
   int e = rt->options->read(path, &data, &size, rt->options->file_user);
   if (e) file_error(rt, 701, c->at[0], e);
-  CCN__TRY(rt->heap, trap) { t = make_tensor(rt, c, data, size); }
-  CCN__CATCH(rt->heap, trap) {}
+  CCN__TRY(rt->heap, trap)
+  { t = make_tensor(rt, c, data, size); }
+  CCN__CATCH(rt->heap, trap)
+  {}
   if (rt->options->read_free) rt->options->read_free(data, size, rt->options->file_user);
   if (trap.status != CCN_OK) ccn__throw(rt->heap, trap.status);
   return ccn__tensor_val(t);

@@ -257,7 +257,8 @@ static ccn__id gathered(reorder *r, ccn__id i, ccn__ids *gathers) {
   ccn__type_error err;
   ccn__id x = r->moved[i];
   if (r->whole[i] != CCN__NO_ID) return r->whole[i];
-  if (ccn__type_equal(r->s->edit.to->nodes.at[x].type, n->type)) return r->whole[i] = x; /* as it was anyway */
+  if (ccn__type_equal(r->s->edit.to->nodes.at[x].type, n->type))
+    return r->whole[i] = x; /* as it was anyway */
   ccn__id y = ccn__edit_add(r->s, (ccn__op)g->op, &x, 1, g->attrs, NULL, n, &err);
   if (y == CCN__NO_ID || !ccn__type_equal(r->s->edit.to->nodes.at[y].type, n->type)) return CCN__NO_ID;
   ccn__edit_name(r->s, y, n, g->op == CCN__OP_BROADCAST ? "broadcast" : "ag");
@@ -279,7 +280,8 @@ static bool emit(reorder *r, ccn__id i, bool live_out, ccn__ids *ops, ccn__ids *
       return true;
     }
     if (value == CCN__NO_ID)
-      return ccn__refuse(s, 402, i, "this update", "what %s stores cannot be gathered", ccn__node_label(r->g, i)),
+      return ccn__refuse(s, 402, i, "this update", "what %s stores cannot be gathered",
+                         ccn__node_label(r->g, i)),
              false;
     ccn__id in[2] = {s->edit.map[n->in[0]], value};
     ccn__id u = ccn__edit_add(s, CCN__OP_UPDATE, in, 2, n->attrs, NULL, n, &err);

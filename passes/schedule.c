@@ -9,7 +9,8 @@ static bool statement(ccn__schedule_run *r, const ccn__ast *s);
 static bool fail(ccn__schedule_run *r, uint16_t code, ccn__span span, const char *label, const char *text,
                  const char *hint) {
   ccn__diag *d = ccn__error(r->rt->diags, code, span, label, "%s", text);
-  if (!hint && (code == 800 || code == 806)) hint = "the language reference lists what each statement of a schedule takes";
+  if (!hint && (code == 800 || code == 806))
+    hint = "the language reference lists what each statement of a schedule takes";
   if (hint) ccn__hint(r->rt->diags, d, "%s", hint);
   return false;
 }
@@ -194,7 +195,8 @@ static bool do_algorithm(ccn__schedule_run *r, const ccn__ast *call, step *t, bo
 static bool do_mark(ccn__schedule_run *r, const ccn__ast *call, step *t, bool *empty) {
   const char *f = call->a->name;
   if (strcmp(f, "accumulate") == 0) /* the interpreter has to define its result first */
-    return fail(r, 402, call->span, "not there yet", "`accumulate` is reserved: sums are added in the accumulation dtype", "leave it out");
+    return fail(r, 402, call->span, "not there yet",
+                "`accumulate` is reserved: sums are added in the accumulation dtype", "leave it out");
   ccn__ids ops = {0};
   int64_t value = 1;
   uint32_t n = call->list.n;

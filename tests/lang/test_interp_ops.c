@@ -227,7 +227,8 @@ static void test_matmul(void) {
   ok(good, "matmul: batches, cuts of every dim, a cut contraction, K = 0, 1, 7, 131");
 }
 
-static double want_conv(int64_t e) { /* x [2, 3, 7, 6] w [4, 3, 3, 2] -> [2, 4, 7, 6], padded 1 above, 0 left */
+static double want_conv(
+  int64_t e) { /* x [2, 3, 7, 6] w [4, 3, 3, 2] -> [2, 4, 7, 6], padded 1 above, 0 left */
   const int64_t q = e % 6, h = e / 6 % 7, o = e / 42 % 4, b = e / 168;
   double s = 0;
   for (int64_t c = 0; c < 3; c++)

@@ -102,7 +102,8 @@ static bool gives(host *h, const char *text, const char *output, uint16_t code) 
   ccn_status status = ccn_run(c, "dir/main.ccn", text, strlen(text));
   const ccn__diag *d = c->once->diags.first;
   bool good = status == (code ? CCN_ERROR : CCN_OK) && strcmp(h->out, output) == 0;
-  good = good && (code ? d && c->once->diags.errors == 1 && c->once->diags.last->code == code : c->once->diags.errors == 0);
+  good = good && (code ? d && c->once->diags.errors == 1 && c->once->diags.last->code == code
+                       : c->once->diags.errors == 0);
   if (!good) {
     printf("# status %s, output:\n# %s\n", ccn_status_name(status), h->out);
     for (; d; d = d->next) printf("# CCN%04u %s\n", d->code, d->message);
@@ -118,7 +119,8 @@ static void test_scopes(void) {
   ccn_context *c = context(&h);
   ccn__trap trap;
   bool good = true;
-  CCN__TRY(&c->heap, trap) {
+  CCN__TRY(&c->heap, trap)
+  {
     ccn__env *outer = ccn__env_new(&c->once->rt, NULL), *e = ccn__env_new(&c->once->rt, outer);
     char name[16];
     for (int i = 0; i < 5000; i++) {
@@ -133,9 +135,11 @@ static void test_scopes(void) {
     }
     good = good && !ccn__env_lookup(e, ccn__internz(&c->once->names, "absent"));
     ccn__env_set(&c->once->rt, e, ccn__internz(&c->once->names, "n1"), ccn__int_val(-1));
-    good = good && ccn__env_find(e, ccn__internz(&c->once->names, "n1"))->i == -1 && e->n == 5000 - 5000 / 7 - 1;
+    good =
+      good && ccn__env_find(e, ccn__internz(&c->once->names, "n1"))->i == -1 && e->n == 5000 - 5000 / 7 - 1;
   }
-  CCN__CATCH(&c->heap, trap) good = false;
+  CCN__CATCH(&c->heap, trap)
+  good = false;
   ok(good, "scopes find thousands of names, replace them, and look outwards");
   ccn_context_free(c);
 }
@@ -165,20 +169,16 @@ static void test_collection(void) {
            "print(t)\n",
            "440\n", 0),
      "values of unfinished expressions stay through the collections of the functions they call");
-  ok(
-    gives(
-      &h,
-      "let a = []\nlet b = [a]\na.append(b)\nfor i in 0..100 { let x = zeros(f32[1_000_000]) }\n"
-      "print(len(b[0]))\n",
-      "1\n", 0),
-    "circles are no trouble");
-  ok(
-    gives(
-      &h,
-      "let l = []\nfor i in 0..200_000 { l = [l] }\nfor i in 0..40 { let x = zeros(f32[1_000_000]) }\n"
-      "print(len(l))\n",
-      "1\n", 0),
-    "a list nested 200,000 deep is marked without recursion");
+  ok(gives(&h,
+           "let a = []\nlet b = [a]\na.append(b)\nfor i in 0..100 { let x = zeros(f32[1_000_000]) }\n"
+           "print(len(b[0]))\n",
+           "1\n", 0),
+     "circles are no trouble");
+  ok(gives(&h,
+           "let l = []\nfor i in 0..200_000 { l = [l] }\nfor i in 0..40 { let x = zeros(f32[1_000_000]) }\n"
+           "print(len(l))\n",
+           "1\n", 0),
+     "a list nested 200,000 deep is marked without recursion");
 }
 
 /* ---- errors name the calls ----------------------------------------------------------------------------- */
@@ -224,13 +224,11 @@ static void test_modules(void) {
   put(&h, "dir/unknown.ccn", "let x = nowhere\n");
   put(&h, "dir/meshed.ccn", "mesh (dp)\n");
   put(&h, "dir/fails.ccn", "let x = 1\nlet y = [x][5]\n");
-  ok(
-    gives(
-      &h,
-      "import \"tools\" as t\nimport \"base\" as b\nimport \"./sub/../tools\" as again\n"
-       "print(t.scaled(2), b.one, t == again)\n",
-      "base\ntools\n12 1 true\n", 0),
-    "modules import modules, relative to their files, and run once");
+  ok(gives(&h,
+           "import \"tools\" as t\nimport \"base\" as b\nimport \"./sub/../tools\" as again\n"
+           "print(t.scaled(2), b.one, t == again)\n",
+           "base\ntools\n12 1 true\n", 0),
+     "modules import modules, relative to their files, and run once");
   ok(h.freed == 3, "each file was read once by the check, none by the run, and given back");
   ok(gives(&h, "import \"a\"\n", "", 811), "a circle of imports");
   ok(gives(&h, "import \"nothing\"\n", "", 811), "a module that is not there");
