@@ -1,7 +1,7 @@
 /* ccn.h: the public interface of CCN, a language in which computation and communication are statements.
  *
- * This is the whole promise: what is not here is not API. It reads as C11 and as C++. The library never exits,
- * aborts, prints, installs signal handlers or keeps global mutable state.
+ * This is the whole promise: what is not here is not API. It reads as C11 and as C++. The library never
+ * exits, aborts, prints, installs signal handlers or keeps global mutable state.
  *
  *   context ── ccn_run, ccn_check, ccn_dump: one text each, which leaves nothing behind
  *      │
@@ -9,15 +9,15 @@
  *                 module ── ccn_module_function ──► function ── ccn_call_create ──► call ── run ──► results
  *
  * Rules that hold for all of it, where nothing else is said:
- *  Threads: a context, with everything made from it, is used by one thread at a time; two contexts share nothing.
- *    The release functions and ccn_interrupt may be called from any thread at any time.
- *  Ownership: what an out-parameter gives is the host's and goes with its release function; it keeps the memory of
- *    its context alive, also after ccn_context_free. Texts and structs passed in are copied.
- *  NULL: release functions take it and do nothing. Everything else answers CCN_INVALID_ARGUMENT (or 0, or NULL).
- *  Errors: every status function may answer CCN_INVALID_ARGUMENT, also when it is called from a callback of the
- *    same context where that is not allowed, and CCN_OUT_OF_MEMORY. On failure out-parameters are NULL or 0 and
- *    nothing is left of the call. CCN_ERROR comes with diagnostics.
- *  Since: 0.1.
+ *  - Threads: a context, with everything made from it, is used by one thread at a time; two contexts share
+ *    nothing. The release functions and ccn_interrupt may be called from any thread at any time.
+ *  - Ownership: what an out-parameter gives is the host's and goes with its release function; it keeps the
+ *    memory of its context alive, also after ccn_context_free. Texts and structs passed in are copied.
+ *  - NULL: release functions take it and do nothing. All others answer CCN_INVALID_ARGUMENT, 0 or NULL.
+ *  - Errors: every status function may answer CCN_OUT_OF_MEMORY, and CCN_INVALID_ARGUMENT also when it is
+ *    called from a callback of the same context where that is not allowed. On failure out-parameters are
+ *    NULL or 0 and nothing is left of the call. CCN_ERROR comes with diagnostics.
+ *  - Since: 0.1.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef CCN_H
 #define CCN_H
@@ -57,16 +57,16 @@ typedef enum ccn_status {
 
 typedef enum ccn_severity { CCN_SEVERITY_ERROR = 1, CCN_SEVERITY_WARNING = 2 } ccn_severity;
 
-/* The host's allocator, one function as in Lua: new_size 0 frees `pointer` (which may be NULL) and returns NULL;
- * pointer NULL allocates; otherwise never called (CCN does not reallocate). Must return memory aligned to `align`
- * (a power of two, at most 64) or NULL. */
+/* The host's allocator, one function as in Lua: new_size 0 frees `pointer` (which may be NULL) and returns
+ * NULL; pointer NULL allocates; otherwise never called (CCN does not reallocate). Must return memory aligned
+ * to `align` (a power of two, at most 64) or NULL. */
 typedef void *(*ccn_alloc_fn)(void *pointer, size_t old_size, size_t new_size, size_t align, void *user);
 
 /* Receives text; `text` is valid during the call only and not NUL-terminated. */
 typedef void (*ccn_write_fn)(const char *text, size_t size, void *user);
 
-/* Reads the file `path` whole: on success sets *out_data to memory that the host keeps valid until it is passed to
- * `ccn_file_free_fn`, and returns 0; otherwise returns an errno value. */
+/* Reads the file `path` whole: on success sets *out_data to memory that the host keeps valid until it is
+ * passed to `ccn_file_free_fn`, and returns 0; otherwise returns an errno value. */
 typedef int (*ccn_file_read_fn)(const char *path, void **out_data, size_t *out_size, void *user);
 typedef void (*ccn_file_free_fn)(void *data, size_t size, void *user);
 /* Replaces the file `path`; returns 0 or an errno value. */
@@ -94,13 +94,13 @@ typedef struct ccn_options {
   ccn_write_fn watch_print; /* a line for each watched value; NULL: dropped */
   void *watch_user;
   int32_t check_nan; /* 1: the first op whose result holds NaN where its operands have none is CCN0607 */
-  /* Asked first for the text of `import "path"` (not of "std/..."): 0 and a text, which `load_free` gets back, or
-   * an errno value, after which `read` is asked. `path` is as resolved, with ".ccn". NULL: only `read`. */
+  /* Asked first for the text of `import "path"` (not of "std/..."): 0 and a text, which `load_free` gets
+   * back, or an errno value, after which `read` is asked. `path` is as resolved, with ".ccn". NULL: only
+   * `read` is asked. */
   ccn_file_read_fn load;
   ccn_file_free_fn load_free;
   void *load_user;
-  int64_t
-    time_limit_ms; /* of each call that runs something; beyond it is CCN0608. 0: none. Looked at between ops */
+  int64_t time_limit_ms; /* of each call that runs something; beyond it is CCN0608. 0: none */
 } ccn_options;
 
 typedef struct ccn_context ccn_context;
@@ -108,31 +108,33 @@ typedef struct ccn_context ccn_context;
 /* Fills *o with defaults. `size` is sizeof(ccn_options). O may not be NULL. */
 CCN_API void ccn_options_init(ccn_options *o, size_t size);
 
-/* Makes a context. `o` may be NULL (defaults); what it points to is copied, except the user pointers. On failure
- * *out_context is NULL and nothing is left. Errors: CCN_INVALID_ARGUMENT (ranks outside 0..64), CCN_OUT_OF_MEMORY. */
+/* Makes a context. `o` may be NULL (defaults); what it points to is copied, except the user pointers. On
+ * failure *out_context is NULL and nothing is left. Errors: CCN_INVALID_ARGUMENT (ranks outside 0..64),
+ * CCN_OUT_OF_MEMORY. */
 CCN_API CCN_NODISCARD ccn_status ccn_context_create(const ccn_options *o, ccn_context **out_context);
 /* Ends the context for the host. Tensors, values, modules and calls that were not released yet can still be
  * released and read; the memory goes with the last of them. Not to be called from a callback. */
 CCN_API void ccn_context_free(ccn_context *c);
 
-/* Runs the script `text` (size bytes; need not be NUL-terminated) as the main script: parse, check all of it, then
- * execute. `name` is shown in messages and is what `import` of relative paths and ccn_file_read_fn start from.
- * Errors: CCN_ERROR with diagnostics; nothing is executed if the check finds errors. */
+/* Runs the script `text` (size bytes; need not be NUL-terminated) as the main script: parse, check all of
+ * it, then execute. `name` is shown in messages and is what `import` of relative paths and ccn_file_read_fn
+ * start from. Errors: CCN_ERROR with diagnostics; nothing is executed if the check finds errors. */
 CCN_API CCN_NODISCARD ccn_status ccn_run(ccn_context *c, const char *name, const char *text, size_t size);
 /* Parse and check only. */
 CCN_API CCN_NODISCARD ccn_status ccn_check(ccn_context *c, const char *name, const char *text, size_t size);
 
-/* Writes a stage of every program of the script as text: stage "ast", "graph", or "scheduled" (of each `P with s`).
- * Programs are dumped as checked,
- * with symbolic sizes. Errors: CCN_INVALID_ARGUMENT for an unknown stage (the message lists them). */
+/* Writes a stage of every program of the script as text: stage "ast", "graph", or "scheduled" (of each `P
+ * with s`). Programs are dumped as checked, with symbolic sizes. Errors: CCN_INVALID_ARGUMENT for an unknown
+ * stage (the message lists them). */
 CCN_API CCN_NODISCARD ccn_status ccn_dump(ccn_context *c, const char *name, const char *text, size_t size,
                                           const char *stage, ccn_write_fn write, void *user);
 
-/* Reads graph text (as ccn_dump with "graph" writes it), verifies it, and writes it again. Errors: CCN_ERROR. */
+/* Reads graph text (as ccn_dump with "graph" writes it), verifies it, and writes it again. Errors:
+ * CCN_ERROR. */
 CCN_API CCN_NODISCARD ccn_status ccn_graph_read(ccn_context *c, const char *name, const char *text,
                                                 size_t size, ccn_write_fn write, void *user);
 
-/* Ends the running statement with CCN_INTERRUPTED as soon as it looks. From any thread or a signal handler. */
+/* Ends the running statement with CCN_INTERRUPTED as soon as it looks. From any thread, or a signal handler. */
 CCN_API void ccn_interrupt(ccn_context *c);
 
 /* ---- sessions and values --------------------------------------------------------------------------------
@@ -140,26 +142,26 @@ CCN_API void ccn_interrupt(ccn_context *c);
 typedef struct ccn_value ccn_value;
 typedef struct ccn_tensor ccn_tensor;
 
-/* Evaluates one entry of a shell, one or more statements, in the session: names that entries before it have defined
- * are there. First all of it is checked; if that finds errors nothing is executed. If a statement fails, the ones
- * before it stay done, and the session goes on. `name` is shown in messages ("<line 3>") and is what `import` of
- * relative paths starts from.
+/* Evaluates one entry of a shell, one or more statements, in the session: names that entries before it have
+ * defined are there. First all of it is checked; if that finds errors nothing is executed. If a statement
+ * fails, the ones before it stay done, and the session goes on. `name` is shown in messages ("<line 3>") and
+ * is what `import` of relative paths starts from.
  *
- * A mesh may be declared as an entry's first statement, before the first tensor and the first call of a program;
- * the same mesh may be declared again.
+ * A mesh may be declared as an entry's first statement, before the first tensor and the first call of a
+ * program; the same mesh may be declared again.
  *
  * If the last statement is an expression alone and has a value, *out_value becomes that value, else NULL.
  * out_value may be NULL.
  *
- * CCN_INCOMPLETE: nothing is wrong but that the text ends inside brackets or behind an operator: call again with
- * the text and another line. The diagnostics then say what is open, for a host that has no other line.
+ * CCN_INCOMPLETE: nothing is wrong but that the text ends inside brackets or behind an operator: call again
+ * with the text and another line. The diagnostics then say what is open, for a host that has no other line.
  *
  * Texts and syntax of all entries stay in memory until ccn_session_reset. */
 CCN_API CCN_NODISCARD ccn_status ccn_eval(ccn_context *c, const char *name, const char *text, size_t size,
                                           ccn_value **out_value);
 
-/* Begins a new session: all names, modules and the mesh are forgotten. Tensors and values of the old session can
- * still be read and must still be released; they cannot be passed to calls of the new one. */
+/* Begins a new session: all names, modules and the mesh are forgotten. Tensors and values of the old session
+ * can still be read and must still be released; they cannot be passed to calls of the new one. */
 CCN_API CCN_NODISCARD ccn_status ccn_session_reset(ccn_context *c);
 
 typedef enum ccn_kind {
@@ -179,12 +181,12 @@ typedef enum ccn_kind {
 CCN_API ccn_kind ccn_value_kind(const ccn_value *v); /* of NULL: CCN_KIND_NONE */
 /* The value as text, as print shows it. write may not be NULL. */
 CCN_API CCN_NODISCARD ccn_status ccn_value_write(ccn_value *v, ccn_write_fn write, void *user);
-/* A number or boolean, also out of a scalar tensor that is the same on all ranks. i64: booleans and whole numbers
- * only. Errors: CCN_NOT_FOUND if the value is nothing of the kind. */
+/* A number or boolean, also out of a scalar tensor that is the same on all ranks. i64: booleans and whole
+ * numbers only. Errors: CCN_NOT_FOUND if the value is nothing of the kind. */
 CCN_API CCN_NODISCARD ccn_status ccn_value_i64(const ccn_value *v, int64_t *out_number);
 CCN_API CCN_NODISCARD ccn_status ccn_value_f64(const ccn_value *v, double *out_number);
-/* The bytes of a string, NUL-terminated, valid until the value is released; NULL if it is none. out_size may be
- * NULL. */
+/* The bytes of a string, NUL-terminated, valid until the value is released; NULL if it is none. out_size may
+ * be NULL. */
 CCN_API const char *ccn_value_string(const ccn_value *v, size_t *out_size);
 /* Members of a list, tuple or bundle; 0 for everything else. */
 CCN_API size_t ccn_value_count(const ccn_value *v);
@@ -195,8 +197,8 @@ CCN_API CCN_NODISCARD ccn_status ccn_value_tensor(ccn_value *v, ccn_tensor **out
 CCN_API void ccn_value_release(ccn_value *v);
 
 /* ---- tensors --------------------------------------------------------------------------------------------
- * A tensor has one dtype, a global shape, and a placement for each mesh axis. Each rank that holds something of it
- * has a piece, a row-major array. Ranks that hold copies of one piece share its memory. */
+ * A tensor has one dtype, a global shape, and a placement for each mesh axis. Each rank that holds something
+ * of it has a piece, a row-major array. Ranks that hold copies of one piece share its memory. */
 #define CCN_MAX_DIMS 8
 
 typedef enum ccn_dtype {
@@ -226,17 +228,18 @@ typedef struct ccn_tensor_desc {
  * functions, as may all functions of this section. */
 CCN_API CCN_NODISCARD ccn_status ccn_tensor_create(ccn_context *c, const ccn_tensor_desc *desc,
                                                    ccn_tensor **out_tensor);
-/* A tensor with a copy of the array `data`: the whole value, row-major, of exactly `bytes` bytes. Of a sliced value
- * every rank gets its piece; of one that is local, owed or at one coordinate, every rank that has it gets all. */
+/* A tensor with a copy of the array `data`: the whole value, row-major, of exactly `bytes` bytes. Of a
+ * sliced value every rank gets its piece; of one that is local, owed or at one coordinate, every rank that
+ * has it gets all. */
 CCN_API CCN_NODISCARD ccn_status ccn_tensor_copy_in(ccn_context *c, const ccn_tensor_desc *desc,
                                                     const void *data, size_t bytes, ccn_tensor **out_tensor);
-/* A tensor in the host's own memory, without a copy. data[i] is the piece of world rank i, row-major, aligned to
- * its dtype; `ndata` is the number of ranks, or 1 for a value that is replicated. Ranks that hold copies of one
- * piece must be given the same pointer; those that hold nothing get NULL. An `update` of the tensor writes into this
- * memory; with read_only 1 it is refused (CCN0226). The host must not write to it while a call runs.
- * release(user), if it is not NULL, is called once, when the memory is not needed any more: at the latest when the
- * context's memory goes, perhaps from within ccn_tensor_release; it may not use the context but for release
- * functions. On failure it is not called. */
+/* A tensor in the host's own memory, without a copy. data[i] is the piece of world rank i, row-major,
+ * aligned to its dtype; `ndata` is the number of ranks, or 1 for a value that is replicated. Ranks that hold
+ * copies of one piece must be given the same pointer; those that hold nothing get NULL. An `update` of the
+ * tensor writes into this memory; with read_only 1 it is refused (CCN0226). The host must not write to it
+ * while a call runs. release(user), if it is not NULL, is called once, when the memory is not needed any
+ * more: at the latest when the context's memory goes, perhaps from within ccn_tensor_release; it may not use
+ * the context but for release functions. On failure it is not called. */
 CCN_API CCN_NODISCARD ccn_status ccn_tensor_borrow(ccn_context *c, const ccn_tensor_desc *desc,
                                                    void *const *data, size_t ndata, int read_only,
                                                    void (*release)(void *user), void *user,
@@ -254,11 +257,12 @@ typedef struct ccn_tensor_info {
 } ccn_tensor_info;
 CCN_API CCN_NODISCARD ccn_status ccn_tensor_info_get(const ccn_tensor *t, ccn_tensor_info *out_info);
 
-/* Copies the whole value, gathered where it is sliced, row-major, to out, which has exactly `bytes` bytes. Errors:
- * CCN_UNSUPPORTED if ranks hold different values (local, owed, at one coordinate): read their pieces. */
+/* Copies the whole value, gathered where it is sliced, row-major, to out, which has exactly `bytes` bytes.
+ * Errors: CCN_UNSUPPORTED if ranks hold different values (local, owed, at one coordinate): read their
+ * pieces. */
 CCN_API CCN_NODISCARD ccn_status ccn_tensor_read(ccn_tensor *t, void *out, size_t bytes);
-/* Replaces the value by the array `data`, as ccn_tensor_copy_in reads it. Errors: CCN_UNSUPPORTED if it is borrowed
- * read-only. */
+/* Replaces the value by the array `data`, as ccn_tensor_copy_in reads it. Errors: CCN_UNSUPPORTED if it is
+ * borrowed read-only. */
 CCN_API CCN_NODISCARD ccn_status ccn_tensor_write(ccn_tensor *t, const void *data, size_t bytes);
 /* The same for the piece of one rank, and of those that hold a copy of it. */
 CCN_API CCN_NODISCARD ccn_status ccn_tensor_write_rank(ccn_tensor *t, uint32_t rank, const void *data,
@@ -282,21 +286,22 @@ CCN_API void ccn_tensor_release(ccn_tensor *t);
 /* ---- functions of the host -------------------------------------------------------------------------------- */
 
 /* A function that scripts call: args[0 .. n-1] are its arguments, valid during the call. What it puts into
- * *out_result (NULL: nothing) is the script's afterwards. CCN_ERROR: the script fails with CCN0609 and the text of
- * ccn_host_error; other statuses end the running call with that status. It may use the context for
+ * *out_result (NULL: nothing) is the script's afterwards. CCN_ERROR: the script fails with CCN0609 and the
+ * text of ccn_host_error; other statuses end the running call with that status. It may use the context for
  * tensors and values (ccn_value_make_...), not for runs, evaluation and calls. */
 typedef ccn_status (*ccn_host_fn)(ccn_context *c, ccn_value *const *args, size_t n, ccn_value **out_result,
                                   void *user);
 /* Makes `fn` known as `name` in all texts that are run, checked or loaded from now on, and in the session. A
  * definition in a script hides it; a second registration replaces the first. `pure` is 1 if equal arguments
- * give equal results and nothing else happens: such a call may be left out or repeated. `user` must live as long as
- * the context. Errors: CCN_INVALID_ARGUMENT if the name is no name of the language. */
+ * give equal results and nothing else happens: such a call may be left out or repeated. `user` must live as
+ * long as the context. Errors: CCN_INVALID_ARGUMENT if the name is no name of the language. */
 CCN_API CCN_NODISCARD ccn_status ccn_register_function(ccn_context *c, const char *name, ccn_host_fn fn,
                                                        void *user, int pure);
 /* In a host function: why it fails. The text is copied. */
 CCN_API void ccn_host_error(ccn_context *c, const char *message);
 
-/* Values of the session; in host functions, of the script that runs. ccn_value_make_tensor gives the tensor itself. */
+/* Values of the session; in host functions, of the script that runs. ccn_value_make_tensor gives the tensor
+ * itself. */
 CCN_API CCN_NODISCARD ccn_status ccn_value_make_i64(ccn_context *c, int64_t x, ccn_value **out_value);
 CCN_API CCN_NODISCARD ccn_status ccn_value_make_f64(ccn_context *c, double x, ccn_value **out_value);
 CCN_API CCN_NODISCARD ccn_status ccn_value_make_bool(ccn_context *c, int x, ccn_value **out_value);
@@ -309,21 +314,23 @@ typedef struct ccn_module ccn_module;
 typedef struct ccn_function ccn_function;
 typedef struct ccn_call ccn_call;
 
-/* Parses, checks and executes the text as a module of the session: a scope of its own, which is not one of the
- * session's names, but the same mesh and the same imported modules. If there is a mesh it must be the session's, as
- * in ccn_eval. */
+/* Parses, checks and executes the text as a module of the session: a scope of its own, which is not one of
+ * the session's names, but the same mesh and the same imported modules. If there is a mesh it must be the
+ * session's, as in ccn_eval. */
 CCN_API CCN_NODISCARD ccn_status ccn_module_load(ccn_context *c, const char *name, const char *text,
                                                  size_t size, ccn_module **out_module);
 CCN_API void ccn_module_release(ccn_module *m); /* calls made of its functions keep what they need */
 
-/* A program or function of the module by its name: "adam"; one that is a member of an imported module: "optim.adam";
- * a program with schedules: "adam@zero", or, for a generic schedule, with handles of the program's values:
- * "adam@zero(gsum)", which is `adam with zero(adam.gsum)`. The same name gives the same function. *out_function
- * belongs to the module. Errors: CCN_NOT_FOUND (with diagnostics), CCN_ERROR if the schedule is refused. */
+/* A program or function of the module by its name: "adam"; one that is a member of an imported module:
+ * "optim.adam"; a program with schedules: "adam@zero", or, for a generic schedule, with handles of the
+ * program's values: "adam@zero(gsum)", which is `adam with zero(adam.gsum)`. The same name gives the same
+ * function. *out_function belongs to the module. Errors: CCN_NOT_FOUND (with diagnostics), CCN_ERROR if the
+ * schedule is refused. */
 CCN_API CCN_NODISCARD ccn_status ccn_module_function(ccn_module *m, const char *name,
                                                      const ccn_function **out_function);
 
-/* A parameter or result. For those of a `fn`, and for lists and tuples, the type is not known before the call. */
+/* A parameter or result. For those of a `fn`, and for lists and tuples, the type is not known before the
+ * call. */
 typedef struct ccn_param {
   size_t size;                    /* set by the host to sizeof(ccn_param) */
   const char *name;               /* of a result: what the program calls it, or "" */
@@ -349,10 +356,10 @@ CCN_API void ccn_call_release(ccn_call *call);
 /* Forgets arguments and results. */
 CCN_API CCN_NODISCARD ccn_status ccn_call_reset(ccn_call *call);
 
-/* Sets argument i (see ccn_function_param_find); it stays set for later runs. Tensors are not copied; the call
- * holds them. ccn_call_set_tensors gives a list of them, for a bundle or a list. Errors: CCN_NOT_FOUND if there is
- * no such parameter; CCN_ERROR if a tensor has another dtype or number of dims than the parameter;
- * CCN_INVALID_ARGUMENT for a tensor of another context or of a session that was reset. */
+/* Sets argument i (see ccn_function_param_find); it stays set for later runs. Tensors are not copied; the
+ * call holds them. ccn_call_set_tensors gives a list of them, for a bundle or a list. Errors: CCN_NOT_FOUND
+ * if there is no such parameter; CCN_ERROR if a tensor has another dtype or number of dims than the
+ * parameter; CCN_INVALID_ARGUMENT for a tensor of another context or of a session that was reset. */
 CCN_API CCN_NODISCARD ccn_status ccn_call_set_i64(ccn_call *call, size_t i, int64_t x);
 CCN_API CCN_NODISCARD ccn_status ccn_call_set_f64(ccn_call *call, size_t i, double x);
 CCN_API CCN_NODISCARD ccn_status ccn_call_set_bool(ccn_call *call, size_t i, int x);
@@ -362,8 +369,8 @@ CCN_API CCN_NODISCARD ccn_status ccn_call_set_tensors(ccn_call *call, size_t i, 
                                                       size_t n);
 CCN_API CCN_NODISCARD ccn_status ccn_call_set_value(ccn_call *call, size_t i, ccn_value *v);
 
-/* Runs the function. Tensors that it updates have their new value afterwards; results are new tensors. Errors:
- * CCN_ERROR: nothing was updated by the program that failed, and there are no results. */
+/* Runs the function. Tensors that it updates have their new value afterwards; results are new tensors.
+ * Errors: CCN_ERROR: nothing was updated by the program that failed, and there are no results. */
 CCN_API CCN_NODISCARD ccn_status ccn_call_run(ccn_call *call);
 /* Results of the last run: 0 before it, after an error, and if the function returns nothing. */
 CCN_API size_t ccn_call_results(const ccn_call *call);
@@ -371,9 +378,9 @@ CCN_API size_t ccn_call_results(const ccn_call *call);
 CCN_API CCN_NODISCARD ccn_status ccn_call_result(ccn_call *call, size_t i, ccn_tensor **out_tensor);
 CCN_API CCN_NODISCARD ccn_status ccn_call_result_value(ccn_call *call, size_t i, ccn_value **out_value);
 
-/* Writes what the context has used, as one JSON object: memory_live, memory_peak, memory_limit (bytes; the limit 0: none),
- * calls (of programs) and ops (that were executed, each counted once for all ranks) since the context was made. More
- * members may come. Errors: CCN_INVALID_ARGUMENT if write is NULL. */
+/* Writes what the context has used, as one JSON object: memory_live, memory_peak, memory_limit (bytes; the
+ * limit 0: none), calls (of programs) and ops (that were executed, each counted once for all ranks) since
+ * the context was made. More members may come. Errors: CCN_INVALID_ARGUMENT if write is NULL. */
 CCN_API CCN_NODISCARD ccn_status ccn_report_write(ccn_context *c, ccn_write_fn write, void *user);
 
 /* ---- diagnostics ------------------------------------------------------------------------------------------

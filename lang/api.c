@@ -1,9 +1,9 @@
 /* api.c: ccn.h over the driver: contexts, the boundary that catches what is thrown, diagnostics as public
  * structs.
  *
- * Every entry goes through `ccn__guarded`: the context's lock, floating-point control set and restored, a trap,
- * and after it a runtime that can be used again. When memory ended, everything of a text that was run is freed at
- * once; a session keeps what it has.
+ * Every entry goes through `ccn__guarded`: the context's lock, floating-point control set and restored, a
+ * trap, and after it a runtime that can be used again. When memory ended, everything of a text that was run
+ * is freed at once; a session keeps what it has.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <fenv.h>
 #include <stdio.h>
@@ -62,8 +62,8 @@ static void *default_alloc(void *p, size_t old_size, size_t new_size, size_t ali
     free(p);
     return NULL;
   }
-  /* Not aligned_alloc: that of glibc 2.36 does not take freed blocks again, and a long loop of small tensors would
-   * grow to gigabytes. What malloc gave stands in front of the block. */
+  /* Not aligned_alloc: that of glibc 2.36 does not take freed blocks again, and a long loop of small tensors
+   * would grow to gigabytes. What malloc gave stands in front of the block. */
   if (!new_size) {
     free(((void **)p)[-1]);
     return NULL;

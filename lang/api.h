@@ -1,9 +1,10 @@
-/* api.h: what the files of the public interface share: the boundary, and handles, which are what the host holds.
+/* api.h: what the files of the public interface share: the boundary, and handles, which are what the host
+ * holds.
  *
- * A handle keeps a value of a runtime alive (ccn__hold) and the context's memory too. It may be released from any
- * thread, also while a call runs in another: a handle without owners is pushed on the context's `dead` list, and
- * whoever has the context's lock frees what is there, at the latest when the running call ends. The last to let go
- * of the context frees it.
+ * A handle keeps a value of a runtime alive (ccn__hold) and the context's memory too. It may be released
+ * from any thread, also while a call runs in another: a handle without owners is pushed on the context's
+ * `dead` list, and whoever has the context's lock frees what is there, at the latest when the running call
+ * ends. The last to let go of the context frees it.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef CCN_LANG_API_H
 #define CCN_LANG_API_H
@@ -24,7 +25,7 @@ typedef void ccn__work(ccn__state *s, void *user);
  * CCN__RUNS the last call's diagnostics stay, unless work reports some. */
 ccn_status ccn__guarded(ccn_context *c, ccn__state **which, unsigned flags, ccn__work *work, void *user);
 
-/* Before work without CCN__RUNS reports something: what the last call reported goes. Not in host functions. */
+/* Before work without CCN__RUNS reports something: the last call's report goes. Not in host functions. */
 void ccn__report_begin(ccn__state *s);
 
 /* ---- handles (api_handle.c) ------------------------------------------------------------------------------ */

@@ -1,7 +1,7 @@
 /* api_dlpack.c: tensors in and out as DLPack, in both forms.
  *
- * Import borrows, or copies what is not row-major; the managed tensors are deleted with the memory's last buffer, or
- * at once after a copy. Export is a handle on a tensor of its own that shares the piece's buffer.
+ * Import borrows, or copies what is not row-major; the managed tensors are deleted with the memory's last
+ * buffer, or at once after a copy. Export is a handle on a tensor of its own that shares the piece's buffer.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ccn_dlpack.h"
 #include "api.h"

@@ -16,7 +16,7 @@ FORBIDDEN = {"exit", "_exit", "_Exit", "abort", "__assert_fail", "printf", "puts
 
 
 def header_functions():
-    text = re.sub(r"/\*.*?\*/", "", (ROOT / "include" / "ccn.h").read_text(), flags=re.S)
+    text = re.sub(r"/\*.*?\*/", "", "".join((ROOT / "include" / name).read_text() for name in ("ccn.h", "ccn_dlpack.h")), flags=re.S)
     return set(re.findall(r"CCN_API[^;]*?\b(ccn_\w+)\s*\(", text))
 
 

@@ -75,7 +75,8 @@ class FreshRoot:
             if pathlib.Path("/", name).is_file():
                 (self.path / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(pathlib.Path("/", name), self.path / name)
-        for kind, source, target in (("proc", "proc", "proc"), ("devpts", "devpts", "dev/pts")):
+        for kind, source, target in (("proc", "proc", "proc"), ("devpts", "devpts", "dev/pts"),
+                                     ("tmpfs", "tmpfs", "dev/shm")):
             where = self.path / target
             where.mkdir(parents=True, exist_ok=True)
             if run(["mount", "-t", kind, source, where]).status == 0:
@@ -129,9 +130,9 @@ def steps(root, folder, tally):
     step("scripts/quickstart as root", "cd /ccn && scripts/quickstart", trained)
     step("scripts/quickstart again", "cd /ccn && scripts/quickstart", quick)
     step("scripts/test as root", "cd /ccn && scripts/test", counted)
-    step("scripts/test --quick as an ordinary user",
+    step("quickstart and scripts/test --quick as an ordinary user",
          "useradd -m tester && cp -r /ccn /home/tester/ccn && rm -rf /home/tester/ccn/build* && "
-         "chown -R tester /home/tester/ccn && su tester -c 'cd ~/ccn && scripts/test --quick'", counted)
+         "chown -R tester /home/tester/ccn && su tester -c 'cd ~/ccn && scripts/quickstart && scripts/test --quick'", counted)
 
 
 def job(options):

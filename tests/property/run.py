@@ -86,6 +86,14 @@ def main():
     print("steps:", steps)
     print("lengths:", dict(sorted(lengths.items())))
     print("refused:", dict(sorted(refused.items())))
+    messages = {}
+    import re
+    for r in results:
+        for k, c, m in r.get("refused", []):
+            m = re.sub("`[^`]*`", "X", m)
+            messages[k, c, m] = messages.get((k, c, m), 0) + 1
+    for (k, c, m), n in sorted(messages.items()):
+        print(f"  {n:4} {k} {c} {m}")
     print("run errors:", errors)
     print(len(failures), "failures")
     kinds = {}
