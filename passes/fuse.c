@@ -167,6 +167,40 @@ static bool whole_kernels(ccn__pass *s, const bool *in, int64_t *number) {
   return true;
 }
 
+/* A kernel stands in one stage of a chain as a whole. */
+static bool check_stage(ccn__pass *s, const bool *in) {
+  const ccn__graph *g = s->g;
+  int64_t chain = -1, stage = 0;
+  for (ccn__id i = 0; i < g->nodes.n; i++) {
+    if (!in[i]) continue;
+    int64_t c = ccn__attr_int(g->nodes.at[i].attrs, CCN__A_OVERLAP, 0),
+            k = ccn__attr_int(g->nodes.at[i].attrs, CCN__A_STAGE, 0);
+    if (chain < 0) chain = c, stage = k;
+    if (c != chain || k != stage)
+      return ccn__refuse(s, 404, i, "this", "only a part of the ops is in one stage of a chain; fuse first"),
+             false;
+  }
+  return true;
+}
+
+bool ccn__kernels_hold(ccn__pass *s) {
+  const ccn__graph *g = s->g;
+  int64_t top = 0;
+  for (ccn__id i = 0; i < g->nodes.n; i++) {
+    int64_t f = ccn__attr_int(g->nodes.at[i].attrs, CCN__A_FUSE, 0);
+    if (f > top) top = f;
+  }
+  for (int64_t k = 1; k <= top; k++) {
+    bulk b = {CCN__NO_ID, CCN__NO_ID, CCN__NO_ID, 0};
+    bool *in = CCN__NEWN(s->arena, bool, g->nodes.n + 1);
+    for (ccn__id i = 0; i < g->nodes.n; i++) in[i] = ccn__attr_int(g->nodes.at[i].attrs, CCN__A_FUSE, 0) == k;
+    if (!check_members(s, in, &b) || !check_pair(s, in, &b) || !check_connected(s, in) ||
+        !check_convex(s, in) || !check_stage(s, in))
+      return false;
+  }
+  return true;
+}
+
 bool ccn__pass_fuse(ccn__pass *s, const ccn__ids *ops, ccn__ids *out) {
   bool *in = ccn__in_set(s, ops);
   bulk b = {CCN__NO_ID, CCN__NO_ID, CCN__NO_ID, 0};
@@ -175,7 +209,7 @@ bool ccn__pass_fuse(ccn__pass *s, const ccn__ids *ops, ccn__ids *out) {
     if (no_member(&s->g->nodes.at[i])) in[i] = false;
   add_stores(s, in);
   if (!check_members(s, in, &b) || !check_pair(s, in, &b) || !check_connected(s, in) ||
-      !check_convex(s, in) || !whole_kernels(s, in, &number))
+      !check_convex(s, in) || !whole_kernels(s, in, &number) || !check_stage(s, in))
     return false;
   ccn__edit_begin(s);
   for (ccn__id i = 0; i < s->g->nodes.n; i++) {

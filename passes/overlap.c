@@ -42,6 +42,36 @@ static bool check_convex(ccn__pass *s, const uint32_t *stage) {
   return true;
 }
 
+static bool check_fed(ccn__pass *s, const uint32_t *stage, uint32_t nstages) {
+  for (uint32_t k = 0; k + 1 < nstages; k++) {
+    if (feeds(s->g, stage, k)) continue;
+    ccn__id x = CCN__NO_ID;
+    for (ccn__id i = s->g->nodes.n; i-- > 0;)
+      if (stage[i] == k + 2) x = i;
+    return ccn__refuse(s, 404, x, "this stage", "stage %u reads nothing of stage %u", k + 2, k + 1), false;
+  }
+  return true;
+}
+
+bool ccn__chains_hold(ccn__pass *s) {
+  const ccn__graph *g = s->g;
+  int64_t top = 0;
+  for (ccn__id i = 0; i < g->nodes.n; i++) {
+    int64_t o = ccn__attr_int(g->nodes.at[i].attrs, CCN__A_OVERLAP, 0);
+    if (o > top) top = o;
+  }
+  for (int64_t k = 1; k <= top; k++) {
+    uint32_t *stage = CCN__NEWN(s->arena, uint32_t, g->nodes.n + 1), n = 0;
+    for (ccn__id i = 0; i < g->nodes.n; i++) {
+      if (ccn__attr_int(g->nodes.at[i].attrs, CCN__A_OVERLAP, 0) != k) continue;
+      stage[i] = (uint32_t)ccn__attr_int(g->nodes.at[i].attrs, CCN__A_STAGE, 0) + 1;
+      if (stage[i] > n) n = stage[i];
+    }
+    if (!check_fed(s, stage, n) || !check_order(s, stage) || !check_convex(s, stage)) return false;
+  }
+  return true;
+}
+
 bool ccn__pass_overlap(ccn__pass *s, const ccn__ids *stages, uint32_t nstages, ccn__ids *out) {
   const ccn__graph *g = s->g;
   uint32_t *stage = CCN__NEWN(s->arena, uint32_t, g->nodes.n + 1);
@@ -71,12 +101,7 @@ bool ccn__pass_overlap(ccn__pass *s, const ccn__ids *stages, uint32_t nstages, c
                            ccn__node_label(g, i)),
                false;
   }
-  for (uint32_t k = 0; k + 1 < nstages; k++)
-    if (!feeds(g, stage, k)) {
-      ccn__id x = stages[k + 1].n ? stages[k + 1].at[0] : CCN__NO_ID;
-      return ccn__refuse(s, 404, x, "this stage", "stage %u reads nothing of stage %u", k + 2, k + 1), false;
-    }
-  if (!check_order(s, stage) || !check_convex(s, stage)) return false;
+  if (!check_fed(s, stage, nstages) || !check_order(s, stage) || !check_convex(s, stage)) return false;
   ccn__edit_begin(s);
   for (ccn__id i = 0; i < g->nodes.n; i++) {
     ccn__id y = ccn__edit_keep(s, i);

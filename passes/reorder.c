@@ -121,14 +121,38 @@ static void join(reorder *r) {
 
 /* ---- types of what depends on the gather ---- */
 
-static const ccn__type *paid_type(const reorder *r, ccn__type *t, uint64_t *mask) {
+/* What op n owes only because it runs on slices is paid at once; what it owes anyway it goes on owing. */
+static const ccn__type *paid_type(const reorder *r, const ccn__node *n, ccn__type *t, uint64_t *mask) {
   *mask = 0;
   for (uint32_t a = 0; a < t->naxes; a++)
-    if ((r->over >> a & 1) && t->place[a].kind == CCN__PARTIAL) {
+    if ((r->over >> a & 1) && t->place[a].kind == CCN__PARTIAL && n->type->place[a].kind != CCN__PARTIAL) {
       *mask |= UINT64_C(1) << a;
       t->place[a] = (ccn__place){.kind = CCN__REPLICATED};
     }
   return t;
+}
+
+static bool local_over(const reorder *r, const ccn__type *t) {
+  for (uint32_t a = 0; a < t->naxes; a++)
+    if ((r->over >> a & 1) && t->place[a].kind == CCN__LOCAL) return true;
+  return false;
+}
+
+/* Before a broadcast of a local value an op runs on what every rank has of it; only the root's result goes on. It
+ * must not read what differs between ranks anyway: then its result would be wanted on every rank, with the root's
+ * operand. Random numbers of a local value are each rank's own. */
+static bool only_the_root_counts(reorder *r, ccn__id i) {
+  const ccn__graph *g = r->g;
+  const ccn__node *n = &g->nodes.at[i];
+  if (g->nodes.at[r->gather].op != CCN__OP_BROADCAST || !local_over(r, r->type[r->gather])) return true;
+  bool own = ccn__op_table[n->op].kind == CCN__KIND_RANDOM;
+  for (uint32_t k = 0; k < n->nin; k++)
+    own |= !r->type[n->in[k]] && local_over(r, g->nodes.at[n->in[k]].type);
+  if (own)
+    (void)ccn__refuse(r->s, 402, i, "this op",
+                      "%s cannot move before the broadcast: it gives each rank a value of its own",
+                      ccn__node_label(g, i));
+  return !own;
 }
 
 static bool types(reorder *r) {
@@ -136,6 +160,7 @@ static bool types(reorder *r) {
   for (ccn__id i = r->gather + 1; i < g->nodes.n; i++) {
     const ccn__node *n = &g->nodes.at[i];
     if (!r->in[i] || !r->depends[i]) continue;
+    if (!only_the_root_counts(r, i)) return false;
     const ccn__type **in = CCN__NEWN(r->s->arena, const ccn__type *, n->nin + 1);
     for (uint32_t k = 0; k < n->nin; k++)
       in[k] = r->type[n->in[k]] ? r->type[n->in[k]] : g->nodes.at[n->in[k]].type;
@@ -152,7 +177,7 @@ static bool types(reorder *r) {
       return ccn__refuse(r->s, 402, i, "this op", "%s cannot run on slices (CCN%04u: %s)",
                          ccn__node_label(g, i), err.code, err.text ? err.text : "its operands do not fit"),
              false;
-    r->type[i] = paid_type(r, t, &mask);
+    r->type[i] = paid_type(r, n, t, &mask);
   }
   return true;
 }
@@ -160,6 +185,7 @@ static bool types(reorder *r) {
 /* ---- how what joined is wanted ---- */
 
 static cut aligned(const ccn__type *from, const ccn__type *to, cut c) {
+  if (!c.sliced) return c;
   int d = (int)c.dim - ((int)to->rank - (int)from->rank);
   bool same = d >= 0 && d < from->rank && ccn__dim_equal(from->dim[d], to->dim[c.dim]);
   if (from->bundle == CCN__BUNDLE_SCALARS && to->bundle == CCN__BUNDLE_TENSORS) same = false;
@@ -208,7 +234,7 @@ static ccn__id pay(reorder *r, ccn__id x, const ccn__node *like) {
   uint8_t op = 0;
   for (uint32_t a = 0; a < t.naxes; a++)
     if ((r->over >> a & 1) && t.place[a].kind == CCN__PARTIAL) op = t.place[a].op;
-  (void)paid_type(r, &t, &mask);
+  (void)paid_type(r, like, &t, &mask);
   if (!mask) return x;
   ccn__attr at[3] = {{.key = CCN__A_RED, .i = op},
                      {.key = CCN__A_OVER, .i = (int64_t)mask},
@@ -252,6 +278,14 @@ static ccn__id operand(reorder *r, const ccn__node *n, ccn__id i, uint32_t k) {
   return outside_value(r, j, aligned(r->g->nodes.at[j].type, n->type, r->want[i]), n);
 }
 
+/* Shape and dtype of a moved op never change (a bundle may be known by another that has the same tensors). */
+static bool same_placement(const reorder *r, ccn__id moved, const ccn__node *n) {
+  const ccn__type *t = r->s->edit.to->nodes.at[moved].type;
+  for (uint32_t a = 0; a < t->naxes; a++)
+    if (!ccn__place_equal(&t->place[a], &n->type->place[a])) return false;
+  return true;
+}
+
 static ccn__id gathered(reorder *r, ccn__id i, ccn__ids *gathers) {
   const ccn__node *g = &r->g->nodes.at[r->gather], *n = &r->g->nodes.at[i];
   ccn__type_error err;
@@ -260,7 +294,7 @@ static ccn__id gathered(reorder *r, ccn__id i, ccn__ids *gathers) {
   if (ccn__type_equal(r->s->edit.to->nodes.at[x].type, n->type))
     return r->whole[i] = x; /* as it was anyway */
   ccn__id y = ccn__edit_add(r->s, (ccn__op)g->op, &x, 1, g->attrs, NULL, n, &err);
-  if (y == CCN__NO_ID || !ccn__type_equal(r->s->edit.to->nodes.at[y].type, n->type)) return CCN__NO_ID;
+  if (y == CCN__NO_ID || !same_placement(r, y, n)) return CCN__NO_ID;
   ccn__edit_name(r->s, y, n, g->op == CCN__OP_BROADCAST ? "broadcast" : "ag");
   *CCN__PUSH(r->s->arena, gathers) = y;
   return r->whole[i] = y;

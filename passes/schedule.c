@@ -229,6 +229,7 @@ static bool do_mark(ccn__schedule_run *r, const ccn__ast *call, step *t, bool *e
 
 /* The verifier runs behind every pass, always: a defect of a pass must not become a wrong result. */
 static bool follow(ccn__schedule_run *r, step *t) {
+  if (!ccn__kernels_hold(&t->pass) || !ccn__chains_hold(&t->pass)) return false;
   ccn__handles_follow(r, t->pass.edit.from, t->pass.edit.map, &t->used, t->pass.span);
   r->g = t->pass.g;
   const char *wrong = ccn__graph_verify(r->g);

@@ -61,6 +61,9 @@ bool ccn__pass_reorder(ccn__pass *s, const ccn__ids *ops, ccn__id g, ccn__ids *o
                        ccn__ids *out_gathers);
 bool ccn__pass_fuse(ccn__pass *s, const ccn__ids *ops, ccn__ids *out);
 bool ccn__pass_overlap(ccn__pass *s, const ccn__ids *stage, uint32_t nstages, ccn__ids *out);
+/* Whether what earlier statements made kernels and chains still is; else refuses. After a pass, on its new graph. */
+bool ccn__kernels_hold(ccn__pass *s);
+bool ccn__chains_hold(ccn__pass *s);
 /* `named`: a parameter that does not qualify is CCN0405; else it is left out. */
 bool ccn__pass_shard(ccn__pass *s, ccn__id param, bool named);
 bool ccn__pass_dead(ccn__pass *s, ccn__id x);

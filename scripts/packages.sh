@@ -35,17 +35,14 @@ install_missing() {
   printf '   installing %s\n' "${missing[*]}"
   local log
   log=$(mktemp)
-  # Lists may be absent or old: update first, and let the installation decide.
-  if ! { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q &&
-         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"; } \
-       > "$log" 2>&1 < /dev/null; then
-    if ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
-         "${missing[@]}" >> "$log" 2>&1 < /dev/null; then
-      tail -n 25 "$log" >&2
-      rm -f "$log"
-      printf 'the packages could not be installed\n' >&2
-      return 1
-    fi
+  # Lists may be absent or old, so update first; should that fail (a foreign source), the installation decides.
+  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q)
+  "${apt[@]}" update > "$log" 2>&1 < /dev/null || true
+  if ! "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >> "$log" 2>&1 < /dev/null; then
+    tail -n 25 "$log" >&2
+    rm -f "$log"
+    printf 'the packages could not be installed\n' >&2
+    return 1
   fi
   rm -f "$log"
   missing=()

@@ -16,18 +16,20 @@ FORBIDDEN = {"exit", "_exit", "_Exit", "abort", "__assert_fail", "printf", "puts
 
 
 def header_functions():
-    text = re.sub(r"/\*.*?\*/", "", "".join((ROOT / "include" / name).read_text() for name in ("ccn.h", "ccn_dlpack.h")), flags=re.S)
+    whole = "".join(p.read_text() for p in files_below(ROOT / "include", "*.h"))
+    text = re.sub(r"/\*.*?\*/", "", whole, flags=re.S)
     return set(re.findall(r"CCN_API[^;]*?\b(ccn_\w+)\s*\(", text))
 
 
 def check_exports(tally, build):
-    """The shared library shows exactly the functions of ccn.h."""
+    """The shared library shows exactly the functions of the public headers."""
     done = run(["nm", "-D", "--defined-only", build.folder / "libccn.so"])
     seen = {line.split()[-1] for line in done.out.splitlines() if line.strip()}
     want = header_functions()
     problem = None
     if seen != want:
-        problem = f"exported but not in ccn.h: {sorted(seen - want)}; in ccn.h but not exported: {sorted(want - seen)}"
+        problem = (f"exported but in no header: {sorted(seen - want)}; "
+                   f"in a header but not exported: {sorted(want - seen)}")
     tally.check("exports of libccn.so", problem)
 
 
@@ -49,17 +51,17 @@ def check_globals(tally, build):
     tally.check("globals of libccn.a", f"these are mutable: {bad}" if bad else None)
 
 
-def check_header(tally):
-    header = ROOT / "include" / "ccn.h"
-    for compiler, language in (("gcc", ["-x", "c", "-std=c11"]), ("clang", ["-x", "c", "-std=c11"]),
-                               ("clang", ["-x", "c++", "-std=c++11"])):
-        if not shutil.which(compiler):
-            tally.skip(f"ccn.h with {compiler} {language[-1]}", "the compiler is not there")
-            continue
-        strict = ["-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-pedantic-errors"]
-        quiet = ["-Wno-pragma-once-outside-header"] if compiler == "clang" else []
-        done = run([compiler, *language, *strict, *quiet, header])
-        tally.check(f"ccn.h as {language[-1]} with {compiler}", done.err if done.status else None)
+def check_headers(tally):
+    for header in files_below(ROOT / "include", "*.h"):
+        for compiler, language in (("gcc", ["-x", "c", "-std=c11"]), ("clang", ["-x", "c", "-std=c11"]),
+                                   ("clang", ["-x", "c++", "-std=c++11"])):
+            what = f"{header.name} as {language[-1]} with {compiler}"
+            if not shutil.which(compiler):
+                tally.skip(what, "the compiler is not there")
+                continue
+            strict = ["-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-pedantic-errors", f"-I{ROOT / 'include'}"]
+            done = run([compiler, *language, *strict, header])
+            tally.check(what, done.err if done.status else None)
 
 
 def check_cpp(tally, build):
@@ -128,7 +130,7 @@ def suite(build, options):
     check_exports(tally, build)
     check_forbidden(tally, build)
     check_globals(tally, build)
-    check_header(tally)
+    check_headers(tally)
     check_cpp(tally, build)
     check_probe(tally, build)
     return tally

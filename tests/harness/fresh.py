@@ -95,8 +95,9 @@ class FreshRoot:
         start = time.monotonic()
         with open(log, "wb") as f:
             try:
-                status = subprocess.run(["chroot", self.path, "/bin/bash", "-c", text], env=env, stdin=subprocess.DEVNULL,
-                                        stdout=f, stderr=subprocess.STDOUT, timeout=timeout).returncode
+                status = subprocess.run(["chroot", self.path, "/bin/bash", "-c", text], env=env,
+                                        stdin=subprocess.DEVNULL, stdout=f, stderr=subprocess.STDOUT,
+                                        timeout=timeout).returncode
             except subprocess.TimeoutExpired:
                 status = None
         text = pathlib.Path(log).read_text(errors="replace")
@@ -111,7 +112,7 @@ class FreshRoot:
 def steps(root, folder, tally):
     def step(name, command, judge=lambda text, seconds: None):
         status, text, seconds = root.command(command, folder / "log")
-        problem = None if status == 0 else f"exit status {status}\n{text[-4000:]}"
+        problem = None if status == 0 else "\n".join([f"exit status {status}", *text.splitlines()[-38:]])
         tally.check(f"fresh Debian: {name}", problem or judge(text, seconds))
         print(f"    {name}: {seconds:.0f} s", flush=True)
         return problem is None
@@ -132,7 +133,8 @@ def steps(root, folder, tally):
     step("scripts/test as root", "cd /ccn && scripts/test", counted)
     step("quickstart and scripts/test --quick as an ordinary user",
          "useradd -m tester && cp -r /ccn /home/tester/ccn && rm -rf /home/tester/ccn/build* && "
-         "chown -R tester /home/tester/ccn && su tester -c 'cd ~/ccn && scripts/quickstart && scripts/test --quick'", counted)
+         "chown -R tester /home/tester/ccn && "
+         "su tester -c 'cd ~/ccn && scripts/quickstart && scripts/test --quick'", counted)
 
 
 def job(options):

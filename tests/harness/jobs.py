@@ -5,7 +5,7 @@ import shutil
 import time
 import traceback
 
-from . import checks, cli, fresh, fuzz, graphs, pages, placements, programs, ui, units, vectors, wrong
+from . import checks, cli, fresh, fuzz, graphs, pages, placements, programs, schedules, ui, units, vectors, wrong
 from .core import CORES, ROOT, Build, Tally, run
 
 FOLDER = ROOT / "build-test"
@@ -18,6 +18,7 @@ SUITES = {
     "placements": placements.suite,
     "graphs": graphs.suite,
     "vectors": vectors.suite,
+    "property": schedules.suite,
     "ui": ui.suite,
     "pages": pages.suite,
     "cli": cli.suite,
@@ -25,7 +26,7 @@ SUITES = {
     "linearity": checks.linearity,
     "style": checks.style,
 }
-SANITIZED = ["units", "programs", "wrong", "placements", "ui", "pages", "cli"]
+SANITIZED = ["units", "programs", "wrong", "placements", "property", "ui", "pages", "cli"]
 
 
 class BuildFailed(Exception):
@@ -88,7 +89,8 @@ def job_fuzz(options):
 
 
 def job_coverage(options):
-    return fuzz.coverage(make("coverage", "-Db_coverage=true", "-Dbuildtype=debug", targets=["fuzzers"]), plain_build(), options)
+    build = make("coverage", "-Db_coverage=true", "-Dbuildtype=debug", targets=["fuzzers"])
+    return fuzz.coverage(build, plain_build(), options)
 
 
 def job_valgrind(options):

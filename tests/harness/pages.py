@@ -1,8 +1,9 @@
 # pages.py: what we tell people is tried: the programs of the `ccn explain` pages, of docs/*.md and of README.md.
 #
 # In explain pages a block after a line that begins with "Wrong" must give exactly the page's code (in `check`, else
-# in `run`), one after "Right" must check clean. In documents: ```ccn is checked; ```ccn run is run; ```ccn CCN0203 must give this code;
-# ```console: each `$ ccn ...` line is run, and what stands below it is compared (`...` stands for any lines).
+# in `run`), one after "Right" must check clean. In documents: ```ccn is checked; ```ccn run is run; ```ccn CCN0203 must
+# give this code; ```console: each `$ ccn ...` line is run, and what stands below it is compared (`...` stands for any
+# lines).
 # SPDX-License-Identifier: Apache-2.0
 import json
 import pathlib

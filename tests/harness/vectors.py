@@ -127,7 +127,8 @@ def optimizers(build, tally):
 def make_case(rule, folder, n, ranks, seed):
     """A case like the recorded ones, with other sizes; the rule computed in float64."""
     rng = numpy.random.default_rng(seed)
-    c = {"lr": 0.02, "momentum": 0.8} if rule == "sgd_momentum" else {"lr": 0.02, "beta1": 0.8, "beta2": 0.99, "eps": 1e-3}
+    adam = {"lr": 0.02, "beta1": 0.8, "beta2": 0.99, "eps": 1e-3}
+    c = {"lr": 0.02, "momentum": 0.8} if rule == "sgd_momentum" else adam
     if rule == "lamb":
         c["weight_decay"] = 0.05
     steps = 4

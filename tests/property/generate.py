@@ -256,7 +256,7 @@ def make_params(p):
         add(p, "lr", dt, [], none)
         add(p, "step", "i32", [], none, init="3")
         return
-    p.kind = "on" if kind < 0.31 else "repeat" if kind < 0.37 else "plain"
+    p.kind = "on" if kind < 0.31 else "repeat" if kind < 0.39 else "plain"
     rank = rng.choices([1, 2, 3], [45, 40, 15])[0]
     sizes = SIZES if rank < 3 else [1, 2, 3, 4, 5, 7, 8]
     if rank == 1 and rng.random() < 0.05:
@@ -812,6 +812,10 @@ def grow(p, count):
     return new
 
 
+RARE = {"conv2d": 0.3, "alltoall": 4, "allgather": 3, "scatter": 4, "gather": 3, "take": 3, "scatter_add": 2, "matmul": 2,
+        "not": 2, "and": 2, "any": 2, "all": 2}
+
+
 class Quota:
     """How often each op was used: rare ones are proposed more."""
 
@@ -820,8 +824,7 @@ class Quota:
 
     def weight(self, op):
         base = 4 if op in ("mul", "add", "sub") else 1
-        if op == "conv2d":
-            base = 0.3
+        base *= RARE.get(op, 1)
         return base / (1 + 60 * self.used.get(op, 0) / max(25, self.graphs)) + (0.1 if base == 4 else 0)
 
     def count(self, ops):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import copy
 import pathlib
+import re
 import shutil
 import tempfile
 
@@ -47,7 +48,11 @@ def verdict(exe, p, n, mesh, sizes):
         found = engine.diagnostics(err)
         if found:
             return f"refused with {found[0]['code']}", found[0]["message"]
-        b.run_on(n, mesh, sizes)
+        _, out, _ = engine.ccn(exe, "dump", b.folder / "schedules.ccn", "--stage", "scheduled")
+        p.scheduled = parse_graphs(out)[p.name]
+        b.check_graphs()
+        if not b.failures:
+            b.run_on(n, mesh, sizes)
         return (b.failures[0].kind, b.failures[0].why) if b.failures else None
     except engine.Broken as e:
         return "broken", str(e)
@@ -94,7 +99,6 @@ def smaller(p):
 
 
 def replaced(s, old, new):
-    import re
     if old not in s.uses:
         return s
     lines = [re.sub(rf"(?<![\w.]){old}(?!\w)", new, x) for x in s.lines]
