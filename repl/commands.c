@@ -3,12 +3,14 @@
 #include "commands.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ccn.h"
 #include "files.h"
+#include "shell.h"
 #include "terminal.h"
 
 /* The context that Ctrl-C ends; NULL while nothing runs. */
@@ -31,8 +33,7 @@ static void catch_interrupts(ccn_context *c) {
   sigaction(SIGINT, &action, NULL);
 }
 
-/* A message of the command itself, as text or as one JSON object. */
-static void say_error(const arguments *a, const char *code, const char *message, const char *hint) {
+void say_error(const arguments *a, const char *code, const char *message, const char *hint) {
   terminal_end_progress();
   fflush(stdout);
   if (!a->json) {
@@ -74,7 +75,12 @@ static ccn_status open_context(const arguments *a, ccn_context **out) {
   o.watch_print = show_watched;
   o.watch_user = (void *)a;
   o.check_nan = a->check_nan;
+  o.backend = a->backend;
   ccn_status status = ccn_context_create(&o, out);
+  if (status == CCN_INVALID_ARGUMENT && a->backend) {
+    say_error(a, "CCN0501", "unknown backend", a->backend);
+    return status;
+  }
   if (status != CCN_OK) say_error(a, "CCN0701", "no context can be made", ccn_status_name(status));
   return status;
 }
@@ -94,6 +100,15 @@ static bool environment_failed(ccn_context *c) {
   return errors > 0;
 }
 
+/* Whether the library could still say where memory ended. */
+static bool memory_reported(ccn_context *c) {
+  ccn_diagnostic d;
+  size_t n = ccn_diagnostic_count(c);
+  memset(&d, 0, sizeof d);
+  d.size = sizeof d;
+  return n && ccn_diagnostic_get(c, n - 1, &d) == CCN_OK && strcmp(d.code, "CCN0608") == 0;
+}
+
 /* Shows the diagnostics of the last call and gives the exit status for what it came to. */
 static int report(const arguments *a, ccn_context *c, ccn_status status) {
   terminal_end_progress();
@@ -105,11 +120,14 @@ static int report(const arguments *a, ccn_context *c, ccn_status status) {
   switch (status) {
   case CCN_OK: return EXIT_FINE;
   case CCN_ERROR: return environment_failed(c) ? EXIT_ENVIRONMENT : EXIT_PROGRAM;
-  case CCN_OUT_OF_MEMORY: say_error(a, "CCN0608", "out of memory", ""); return EXIT_ENVIRONMENT;
+  case CCN_OUT_OF_MEMORY:
+    if (!memory_reported(c)) say_error(a, "CCN0608", "out of memory", "");
+    return EXIT_ENVIRONMENT;
   case CCN_INVALID_ARGUMENT: return EXIT_USAGE;
+  case CCN_NOT_FOUND: return EXIT_ENVIRONMENT; /* it was said already */
   case CCN_INTERRUPTED: {
     struct sigaction action;
-    say_error(a, "CCN0603", "interrupted", "");
+    say_error(a, "CCN0603", "interrupted by Ctrl-C", "");
     memset(&action, 0, sizeof action);
     sigemptyset(&action.sa_mask);
     action.sa_handler = SIG_DFL;
@@ -121,37 +139,69 @@ static int report(const arguments *a, ccn_context *c, ccn_status status) {
   }
 }
 
-typedef ccn_status (*work_fn)(const arguments *a, ccn_context *c, const char *name, const char *text,
-                              size_t size);
-
-/* Reads a file, lets `work` have it in a context of its own, reports. */
-static int with_file(const arguments *a, const char *path, work_fn work) {
-  void *text = NULL;
-  size_t size = 0;
+int with_text(const arguments *a, const char *name, const char *text, size_t size, work_fn work) {
   ccn_context *c = NULL;
   int status = EXIT_ENVIRONMENT;
-  int error = files_read(path, &text, &size, NULL);
-  if (error) {
-    char message[512];
-    snprintf(message, sizeof message, "cannot read '%.400s': %s", path, strerror(error));
-    say_error(a, "CCN0701", message, "");
-    return EXIT_ENVIRONMENT;
-  }
   if (open_context(a, &c) == CCN_OK) {
     catch_interrupts(c);
-    ccn_status came_to = work(a, c, strcmp(path, "-") == 0 ? "<stdin>" : path, text, size);
+    ccn_status came_to = work(a, c, name, text, size);
     interruptible = NULL;
     status = report(a, c, came_to);
   }
   ccn_context_free(c);
+  return status;
+}
+
+int with_file(const arguments *a, const char *path, work_fn work) {
+  void *text = NULL;
+  size_t size = 0;
+  int error = files_read(path, &text, &size, NULL);
+  if (error) {
+    char message[512];
+    snprintf(message, sizeof message, "cannot read '%.400s': %s", path, strerror(error));
+    say_error(a, "CCN0701", message, error == EFBIG ? FILES_TOO_LARGE : "");
+    return EXIT_ENVIRONMENT;
+  }
+  const int status = with_text(a, strcmp(path, "-") == 0 ? "<stdin>" : path, text, size, work);
   files_free(text, size, NULL);
+  return status;
+}
+
+typedef struct growing {
+  char *at;
+  size_t n;
+} growing;
+
+static void append(const char *s, size_t n, void *user) {
+  growing *t = user;
+  char *more = realloc(t->at, t->n + n);
+  if (!more) return;
+  memcpy(more + t->n, s, n);
+  t->at = more;
+  t->n += n;
+}
+
+/* What the run has used and sent: to a file, or to stdout. */
+static ccn_status write_report(const arguments *a, ccn_context *c) {
+  growing t = {NULL, 0};
+  int error = 0;
+  ccn_status status = ccn_report_write(c, append, &t);
+  if (status == CCN_OK && strcmp(a->report, "-") == 0) terminal_print(t.at, t.n, NULL);
+  else if (status == CCN_OK) error = files_write(a->report, t.at, t.n, NULL);
+  free(t.at);
+  if (error) {
+    char message[512];
+    snprintf(message, sizeof message, "cannot write '%.400s': %s", a->report, strerror(error));
+    say_error(a, "CCN0702", message, "");
+    return CCN_NOT_FOUND;
+  }
   return status;
 }
 
 static ccn_status do_run(const arguments *a, ccn_context *c, const char *name, const char *text,
                          size_t size) {
-  (void)a;
-  return ccn_run(c, name, text, size);
+  ccn_status status = ccn_run(c, name, text, size);
+  return status == CCN_OK && a->report ? write_report(a, c) : status;
 }
 
 static ccn_status do_check(const arguments *a, ccn_context *c, const char *name, const char *text,
@@ -162,7 +212,8 @@ static ccn_status do_check(const arguments *a, ccn_context *c, const char *name,
 
 static ccn_status do_dump(const arguments *a, ccn_context *c, const char *name, const char *text,
                           size_t size) {
-  return ccn_dump(c, name, text, size, a->stage, terminal_print, NULL);
+  const char *stage = a->json && strcmp(a->stage, "plan") == 0 ? "plan.json" : a->stage;
+  return ccn_dump(c, name, text, size, stage, terminal_print, NULL);
 }
 
 int command_run(const arguments *a) { return with_file(a, a->plain.at[0], do_run); }
@@ -177,11 +228,13 @@ int command_check(const arguments *a) {
 }
 
 int command_dump(const arguments *a) {
-  static const char *const stages[] = {"ast", "graph", "scheduled", NULL};
+  static const char *const stages[] = {"ast", "graph", "scheduled", "plan", NULL};
+  if (a->diff || a->after.n || a->times) return passes_dump(a);
   if (!a->stage) {
-    say_error(a, "CCN0501", "dump needs --stage", "ast, graph or scheduled");
+    say_error(a, "CCN0501", "dump needs --stage", "ast, graph, scheduled or plan");
     return EXIT_USAGE;
   }
+  if (passes_is_stage(a->stage)) return passes_dump(a);
   for (size_t i = 0; stages[i]; i++) {
     if (strcmp(stages[i], a->stage) == 0) return with_file(a, a->plain.at[0], do_dump);
   }
@@ -191,13 +244,13 @@ int command_dump(const arguments *a) {
   if (near) {
     snprintf(hint, sizeof hint, "did you mean %s?", near);
   } else {
-    snprintf(hint, sizeof hint, "there are ast, graph and scheduled");
+    snprintf(hint, sizeof hint, "there are ast, graph, scheduled and plan");
   }
   say_error(a, "CCN0501", message, hint);
   return EXIT_USAGE;
 }
 
-static void print_json_string(const char *s) {
+void print_json_string(const char *s) {
   putchar('"');
   for (; *s; s++) {
     unsigned char c = (unsigned char)*s;
@@ -266,6 +319,8 @@ int command_explain(const arguments *a) {
   explain_one(a, code, title, page);
   return EXIT_FINE;
 }
+
+int command_repl(const arguments *a) { return shell_run(a->ranks, a->plain.n ? a->plain.at[0] : NULL); }
 
 int command_version(const arguments *a) {
   if (a->json) {

@@ -12,13 +12,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Of what is no regular file nobody knows the end: /dev/zero has none. */
+enum { MOST_OF_A_STREAM = FILES_STREAM_MIB << 20 };
+
 static int read_all(int fd, void **out_data, size_t *out_size) {
   struct stat info;
   size_t capacity = 1 << 16;
   size_t size = 0;
   if (fstat(fd, &info) != 0) return errno;
   if (S_ISDIR(info.st_mode)) return EISDIR;
-  if (S_ISREG(info.st_mode) && info.st_size > 0) {
+  bool regular = S_ISREG(info.st_mode);
+  if (regular && info.st_size > 0) {
     if ((uintmax_t)info.st_size >= SIZE_MAX) return EFBIG;
     capacity = (size_t)info.st_size + 1; /* one more: the read that finds the end needs room */
   }
@@ -38,11 +42,13 @@ static int read_all(int fd, void **out_data, size_t *out_size) {
     if (n == 0) break;
     if (n < 0) {
       int error = errno;
-      if (error == EINTR) continue;
       free(data);
-      return error;
+      return error; /* EINTR too: a pipe into which nobody writes can be left with Ctrl-C */
     }
     size += (size_t)n;
+    if (regular || size <= MOST_OF_A_STREAM) continue;
+    free(data);
+    return EFBIG;
   }
   *out_data = data;
   *out_size = size;

@@ -5,6 +5,10 @@
 
 #include <stddef.h>
 
+/* What is no regular file (a pipe, a terminal, /dev/zero) is read up to this many MiB: beyond, EFBIG. */
+#define FILES_STREAM_MIB 256
+#define FILES_TOO_LARGE "what is no regular file is read up to 256 MiB"
+
 /* As ccn_file_read_fn, ccn_file_free_fn and ccn_file_write_fn; `user` is not used. "-" reads standard input. */
 int files_read(const char *path, void **out_data, size_t *out_size, void *user);
 void files_free(void *data, size_t size, void *user);

@@ -27,6 +27,10 @@ static const option run_options[] = {
    "show a program's value at each call, as step.mh or mh (may be repeated)"},
   {"check-nan", 0, OPTION_FLAG, FIELD(check_nan), 0, 0, NULL,
    "stop at the first op that makes a NaN out of none"},
+  {"backend", 0, OPTION_TEXT, FIELD(backend), 0, 0, "NAME",
+   "who executes programs: reference, the interpreter (default); plan, the interpreter through the plan"},
+  {"report", 0, OPTION_TEXT, FIELD(report), 0, 0, "FILE",
+   "what was used and sent, as JSON: memory, bytes resident and bytes sent by each rank; - is stdout"},
   OPTION_JSON,
   OPTION_HELP,
   OPTION_END,
@@ -34,7 +38,15 @@ static const option run_options[] = {
 static const option check_options[] = {OPTION_RANKS, OPTION_JSON, OPTION_HELP, OPTION_END};
 static const option dump_options[] = {
   {"stage", 0, OPTION_TEXT, FIELD(stage), 0, 0, "STAGE",
-   "ast: the syntax tree; graph: the typed dataflow graph"},
+   "ast: the syntax tree; graph: the typed dataflow graph; scheduled: what schedules made of it; "
+   "plan: steps and buffers of each call that the script makes; split, fuse, ... or 2: "
+   "behind the last statement of that name, or behind the second one"},
+  {"dump-after", 0, OPTION_WORDS, FIELD(after), 0, 0, "STATEMENT",
+   "behind each statement of that name, or behind all (may be repeated)"},
+  {"time-passes", 0, OPTION_FLAG, FIELD(times), 0, 0, NULL,
+   "how long each statement of a schedule took, on stderr"},
+  {"diff", 0, OPTION_TEXT, FIELD(diff), 0, 0, "A..B",
+   "what changed, node by node, between two stages: split..fuse, 1..2, .."},
   OPTION_RANKS,
   OPTION_JSON,
   OPTION_HELP,
@@ -43,6 +55,38 @@ static const option dump_options[] = {
 static const option explain_options[] = {
   {"json", 0, OPTION_FLAG, FIELD(json), 0, 0, NULL,
    "code, title and page as JSON on stdout, one object a line"},
+  OPTION_HELP,
+  OPTION_END,
+};
+static const option algo_options[] = {
+  {"algorithm", 'a', OPTION_TEXT, FIELD(algorithm), 0, 0, "NAME", "which one; without it all names are listed"},
+  {"ranks", 'n', OPTION_NUMBER, FIELD(members), 1, 1024, "RANKS", "of how many ranks (default: 4)"},
+  {"root", 0, OPTION_NUMBER, FIELD(root), 0, 1023, "RANK", "of reduce, gather, broadcast and scatter (default: 0)"},
+  {"chunks", 0, OPTION_NUMBER, FIELD(chunks), 1, 64, "N", "into how many each slice is cut (default: 1)"},
+  {"group", 0, OPTION_NUMBER, FIELD(group), 1, 1024, "RANKS", "neighbours a group, of hierarchical"},
+  {"by", 0, OPTION_NUMBER, FIELD(by), -1023, 1023, "RANKS", "how far shift and permute go around (default: 1)"},
+  {"text", 0, OPTION_FLAG, FIELD(text), 0, 0, NULL, "the text form, which reads back, instead of a table"},
+  {"json", 0, OPTION_FLAG, FIELD(json), 0, 0, NULL, "the same as JSON; errors as JSON on stderr"},
+  OPTION_HELP,
+  OPTION_END,
+};
+static const option fmt_options[] = {
+  {"check", 0, OPTION_FLAG, FIELD(check), 0, 0, NULL,
+   "change nothing, list the files that would change; status 1 if some"},
+  {"diff", 0, OPTION_FLAG, FIELD(show_diff), 0, 0, NULL, "the same, showing what would change"},
+  {"stdout", 0, OPTION_FLAG, FIELD(to_stdout), 0, 0, NULL, "write the result to stdout"},
+  OPTION_JSON,
+  OPTION_HELP,
+  OPTION_END,
+};
+static const option repl_options[] = {OPTION_RANKS, OPTION_HELP, OPTION_END};
+static const option cache_options[] = {
+  {"json", 0, OPTION_FLAG, FIELD(json), 0, 0, NULL, "as JSON on stdout, one object a line"},
+  OPTION_HELP,
+  OPTION_END,
+};
+static const option doctor_options[] = {
+  {"json", 0, OPTION_FLAG, FIELD(json), 0, 0, NULL, "as JSON on stdout, one object a line"},
   OPTION_HELP,
   OPTION_END,
 };
@@ -67,6 +111,24 @@ static const command commands[] = {
   {"explain", "explain [CODE]", "explain an error code: the mistake and the cure",
    "Without CODE, lists all codes with their titles.", "ccn explain CCN0203", explain_options, 0, 1, false,
    command_explain},
+  {"algo", "algo [COLLECTIVE | FILE] [options]", "what each rank does in a collective, step by step",
+   "COLLECTIVE is allreduce, reducescatter, allgather, reduce, broadcast, gather, scatter, alltoall, shift or permute.\n"
+   "A FILE, or - for standard input, holds an algorithm as text or JSON; it is validated.",
+   "ccn algo allreduce -n 5 --algorithm ring", algo_options, 0, 1, false, command_algo},
+  {"repl", "repl [FILE] [options]", "the interactive shell; `ccn` alone is the same",
+   "FILE is a script to begin with. Where standard input is no terminal its lines are entries, too, and the exit\n"
+   "status is 1 if one of them failed. The history is kept in $XDG_STATE_HOME/ccn/history (~/.local/state).",
+   "ccn repl -n 4", repl_options, 0, 1, false, command_repl},
+  {"fmt", "fmt FILE... [options]", "lay scripts out in the one way",
+   "FILE is replaced, whole or not at all, and only if something changes; - reads standard input and writes standard\n"
+   "output. Tokens, comments and line breaks stay.",
+   "ccn fmt --check examples/adam.ccn", fmt_options, 1, (size_t)-1, false, command_fmt},
+  {"cache", "cache ls | verify | clear", "the compiled kernels that are kept for later runs",
+   "verify reads each whole and lists the bad ones (status 3 if there are some); they are made anew when wanted.\n"
+   "The folder is ccn in $XDG_CACHE_HOME (~/.cache).",
+   "ccn cache ls", cache_options, 1, 1, false, command_cache},
+  {"doctor", "doctor", "what this ccn has, what is missing and how to get it", NULL, "ccn doctor --json",
+   doctor_options, 0, 0, false, command_doctor},
   {"version", "version", "show the version and how this ccn was built", NULL, "ccn --version",
    version_options, 0, 0, false, command_version},
 };
@@ -81,7 +143,7 @@ static const command *find_command(const char *name) {
 
 static void help(FILE *out) {
   fputs("ccn: programs in which computation and communication are statements\n\n"
-        "usage: ccn COMMAND [words and options]\n\ncommands:\n",
+        "usage: ccn COMMAND [words and options], or ccn alone: the interactive shell\n\ncommands:\n",
         out);
   for (size_t i = 0; i < NCOMMANDS; i++) fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
   fputs("\n`ccn COMMAND --help` tells more about each.\n\n"
@@ -89,7 +151,8 @@ static void help(FILE *out) {
         "  0  all went well\n"
         "  1  the program is wrong or failed\n"
         "  2  the command line is wrong\n"
-        "  3  the environment: a file is missing or cannot be written, memory ended\n\n"
+        "  3  the environment: a file is missing or cannot be written, memory ended\n"
+        "  130  interrupted by Ctrl-C\n\n"
         "environment:\n"
         "  NO_COLOR  if set and not empty: no colour, on a terminal either\n\n"
         "example:\n"
@@ -132,10 +195,7 @@ static int run_command(const command *c, int n, char **words_given) {
 }
 
 static int dispatch(int argc, char **argv) {
-  if (argc < 2) {
-    help(stderr);
-    return EXIT_USAGE;
-  }
+  if (argc < 2) return run_command(find_command("repl"), 0, argv);
   const char *word = argv[1];
   if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) word = "version";
   if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) word = "help";

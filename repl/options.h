@@ -28,9 +28,20 @@ typedef struct words {
 typedef struct arguments {
   int ranks;         /* -n; 0: not given */
   bool check_nan;    /* --check-nan */
+  const char *backend; /* --backend */
   bool json;         /* --json */
   bool help;         /* --help */
   const char *stage; /* --stage */
+  bool check;        /* --check */
+  bool show_diff;    /* --diff of fmt */
+  bool to_stdout;    /* --stdout */
+  const char *diff;   /* --diff */
+  const char *report; /* --report */
+  bool times;         /* --time-passes */
+  words after;        /* --dump-after, once for each */
+  const char *algorithm; /* --algorithm */
+  bool text;             /* --text */
+  int members, root, chunks, group, by; /* of algo */
   words watch;       /* --watch, once for each */
   words plain;       /* words that are no options */
   words script;      /* words after -- */

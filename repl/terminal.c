@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* The one process-wide state of the command: its terminal. */
@@ -31,6 +32,18 @@ bool terminal_has_progress(void) {
 bool terminal_has_colour(void) {
   const char *no_colour = getenv("NO_COLOR");
   return terminal_has_progress() && !(no_colour && *no_colour);
+}
+
+bool terminal_print_has_colour(void) {
+  const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+  return terminal.output_on_terminal && !(term && strcmp(term, "dumb") == 0) && !(no_colour && *no_colour);
+}
+
+size_t terminal_columns(void) {
+  struct winsize size;
+  if (terminal.output_on_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
+    return size.ws_col;
+  return terminal.columns;
 }
 
 void terminal_end_progress(void) {

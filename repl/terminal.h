@@ -9,8 +9,11 @@
 #include "ccn.h"
 
 void terminal_start(void);
-bool terminal_has_progress(void); /* stderr is a terminal */
-bool terminal_has_colour(void);   /* ... and NO_COLOR is unset */
+bool terminal_has_progress(void);     /* stderr is a terminal */
+bool terminal_has_colour(void);       /* ... and NO_COLOR is unset */
+bool terminal_print_has_colour(void); /* the same of stdout */
+
+size_t terminal_columns(void);
 
 /* Callbacks of type ccn_write_fn; `user` is not used. */
 void terminal_print(const char *text, size_t size, void *user);    /* to stdout */
