@@ -101,6 +101,10 @@ typedef struct ccn_options {
   ccn_file_free_fn load_free;
   void *load_user;
   int64_t time_limit_ms; /* of each call that runs something; beyond it is CCN0608. 0: none */
+  /* What executes programs: NULL or "reference", the interpreter, op by op; "plan", the interpreter, step by step
+   * through the plan that a backend would execute, in the memory that the plan gives each value: slower, the same
+   * results, meant for tests. */
+  const char *backend;
 } ccn_options;
 
 typedef struct ccn_context ccn_context;
@@ -109,8 +113,8 @@ typedef struct ccn_context ccn_context;
 CCN_API void ccn_options_init(ccn_options *o, size_t size);
 
 /* Makes a context. `o` may be NULL (defaults); what it points to is copied, except the user pointers. On
- * failure *out_context is NULL and nothing is left. Errors: CCN_INVALID_ARGUMENT (ranks outside 0..64),
- * CCN_OUT_OF_MEMORY. */
+ * failure *out_context is NULL and nothing is left. Errors: CCN_INVALID_ARGUMENT (ranks outside 0..64, an
+ * unknown backend), CCN_OUT_OF_MEMORY. */
 CCN_API CCN_NODISCARD ccn_status ccn_context_create(const ccn_options *o, ccn_context **out_context);
 /* Ends the context for the host. Tensors, values, modules and calls that were not released yet can still be
  * released and read; the memory goes with the last of them. Not to be called from a callback. */
@@ -123,11 +127,39 @@ CCN_API CCN_NODISCARD ccn_status ccn_run(ccn_context *c, const char *name, const
 /* Parse and check only. */
 CCN_API CCN_NODISCARD ccn_status ccn_check(ccn_context *c, const char *name, const char *text, size_t size);
 
-/* Writes a stage of every program of the script as text: stage "ast", "graph", or "scheduled" (of each `P
- * with s`). Programs are dumped as checked, with symbolic sizes. Errors: CCN_INVALID_ARGUMENT for an unknown
+/* Writes a stage of every program of the script as text: stage "ast", "graph", "scheduled" (of each `P with
+ * s`), "plan" or "plan.json" (one object a line). Programs are dumped as checked, with symbolic sizes. Plans are
+ * those of the calls that the script makes, each once for the same sizes: the script runs, and what it prints goes
+ * to the host's `print` as ever. Errors: CCN_INVALID_ARGUMENT for an unknown
  * stage (the message lists them). */
 CCN_API CCN_NODISCARD ccn_status ccn_dump(ccn_context *c, const char *name, const char *text, size_t size,
                                           const char *stage, ccn_write_fn write, void *user);
+
+/* A state of a program while its schedules are applied. */
+typedef struct ccn_pass {
+  size_t size; /* sizeof(ccn_pass) as the library was compiled; it grows only at the end */
+  const char *program;
+  uint32_t number;  /* which `P with s` of the text it is, from 0 */
+  uint32_t step;    /* 0: the program as written; k: behind the k-th statement that was carried out */
+  const char *name; /* of the statement: "split"; "" for step 0 */
+  int32_t exact;    /* 1: no bit of a result changes; 0: the statement may reassociate sums */
+  const char *file; /* where the statement stands; for step 0 the schedule behind `with`. NULL: nowhere */
+  uint32_t line;
+  double seconds; /* that it took, the check of the new graph included */
+  uint32_t nodes;
+  const char *graph; /* the graph as text, not NUL-terminated */
+  size_t graph_size;
+} ccn_pass;
+/* `pass` is valid during the call only. */
+typedef void (*ccn_pass_fn)(const ccn_pass *pass, void *user);
+
+/* Checks the script and tells fn of each state of each program with schedules, in order. Programs are as
+ * checked, with symbolic sizes. If a statement is refused, fn has been told of the states before it. */
+CCN_API CCN_NODISCARD ccn_status ccn_passes(ccn_context *c, const char *name, const char *text, size_t size,
+                                            ccn_pass_fn fn, void *user);
+
+/* Statement number i of schedules, in order ("split"), and what it does; NULL past the end. Static. */
+CCN_API const char *ccn_pass_list(size_t i, const char **out_summary);
 
 /* Reads graph text (as ccn_dump with "graph" writes it), verifies it, and writes it again. Errors:
  * CCN_ERROR. */
@@ -196,6 +228,58 @@ CCN_API CCN_NODISCARD ccn_status ccn_value_at(ccn_value *v, size_t i, ccn_value 
 CCN_API CCN_NODISCARD ccn_status ccn_value_tensor(ccn_value *v, ccn_tensor **out_tensor);
 CCN_API void ccn_value_release(ccn_value *v);
 
+/* ---- what shells and editors ask ------------------------------------------------------------------------ */
+
+/* Writes the statements of the session that were carried out, in order, as a script that makes the same
+ * session; the mesh stands first. Left out are statements that failed or were interrupted, and expressions
+ * that call nothing. */
+CCN_API CCN_NODISCARD ccn_status ccn_session_write(ccn_context *c, ccn_write_fn write, void *user);
+
+/* `name` is valid during the call only. */
+typedef void (*ccn_name_fn)(const char *name, ccn_kind kind, void *user);
+/* Tells fn of each name that the session defines; or, with `of` the name of one of them ("optim", "step"),
+ * of what can stand behind its dot: what a module defines, a program's values, methods. Of a name that is
+ * unknown: nothing. No order is promised. */
+CCN_API CCN_NODISCARD ccn_status ccn_session_names(ccn_context *c, const char *of, ccn_name_fn fn,
+                                                   void *user);
+
+/* Writes the graph of a program of the session as text, as checked, with symbolic sizes; `program` is
+ * written as in ccn_module_function: "adam", "optim.adam", "adam@zero(gsum)". Errors: CCN_ERROR. */
+CCN_API CCN_NODISCARD ccn_status ccn_session_graph(ccn_context *c, const char *program, ccn_write_fn write,
+                                                   void *user);
+
+/* Writes the type of the expression `text`: "f32[3] sliced(0) over dp", "a list"; of a program its
+ * signature. The expression is evaluated on trial: programs in it store nothing, nothing is printed or
+ * written to files. (Functions of the script run, and change the variables that they assign.) Errors:
+ * CCN_ERROR, CCN_INCOMPLETE as in ccn_eval. */
+CCN_API CCN_NODISCARD ccn_status ccn_session_type(ccn_context *c, const char *name, const char *text,
+                                                  size_t size, ccn_write_fn write, void *user);
+
+/* Takes over from *o what may change between calls: watch, nwatch, check_nan, memory_limit, time_limit_ms.
+ * Everything else stays as it was when the context was made. */
+CCN_API CCN_NODISCARD ccn_status ccn_options_update(ccn_context *c, const ccn_options *o);
+
+/* Writes the text as `ccn fmt` lays it out; formatting that again changes nothing. Errors: CCN_ERROR if it
+ * has syntax errors; nothing is written then. */
+CCN_API CCN_NODISCARD ccn_status ccn_format(ccn_context *c, const char *name, const char *text, size_t size,
+                                            ccn_write_fn write, void *user);
+
+/* A word of the language. All texts are static; those that do not apply are "". */
+typedef struct ccn_word {
+  size_t size; /* set by the host to sizeof(ccn_word) */
+  const char *name;
+  const char *kind;   /* "op", "function" (of scripts), "dtype", "keyword", "schedule" (its statements) */
+  const char *group;  /* of an op: "elementwise", "collective", ... */
+  const char *params; /* "x, dims?, keep?"; ? marks what may be left out */
+  const char *dims;   /* of an op: its dims signature, "b* m k+, b* k+ n -> b* m n"; "=": a rule of its own */
+  const char *dtypes; /* of an op's operands: "float", "any", ... */
+  const char *owed;   /* of an op: which owed values it passes on */
+  const char *doc;    /* one line */
+  int32_t programs_only;
+} ccn_word;
+/* Word number i, kind by kind. Errors: CCN_NOT_FOUND past the end. */
+CCN_API CCN_NODISCARD ccn_status ccn_word_get(size_t i, ccn_word *out);
+
 /* ---- tensors --------------------------------------------------------------------------------------------
  * A tensor has one dtype, a global shape, and a placement for each mesh axis. Each rank that holds something
  * of it has a piece, a row-major array. Ranks that hold copies of one piece share its memory. */
@@ -254,6 +338,7 @@ typedef struct ccn_tensor_info {
   uint32_t ranks;
   int32_t borrowed, read_only;
   const char *placement; /* "" if replicated; valid as long as the tensor */
+  int32_t in_slices; /* 1: a schedule's `shard` keeps it in slices between calls, whatever its placement */
 } ccn_tensor_info;
 CCN_API CCN_NODISCARD ccn_status ccn_tensor_info_get(const ccn_tensor *t, ccn_tensor_info *out_info);
 
@@ -299,6 +384,64 @@ CCN_API CCN_NODISCARD ccn_status ccn_register_function(ccn_context *c, const cha
                                                        void *user, int pure);
 /* In a host function: why it fails. The text is copied. */
 CCN_API void ccn_host_error(ccn_context *c, const char *message);
+
+/* ---- ops of the host ------------------------------------------------------------------------------------
+ * An op that programs call among their own: a node of the dataflow graph with a type rule. Scripts call it
+ * too, as a program of one op. */
+
+/* What is known of an operand or of the result while a program is checked. */
+typedef struct ccn_op_type {
+  size_t size; /* sizeof(ccn_op_type) as the library was compiled */
+  ccn_dtype dtype;
+  int32_t ndim;                 /* of the result: 0, not used */
+  int64_t extent[CCN_MAX_DIMS]; /* -1 where it is not known yet, or not the host's business */
+} ccn_op_type;
+/* The op's own rule about dtypes, and about extents that only the result has. *out begins with the dtype of
+ * the first operand and extents of -1; dims of the result that stand in no operand are the last ones, and
+ * the host sets the extents of all dims up to these (those of the others do not count). CCN_ERROR refuses
+ * the operands, with the text of ccn_host_error, as CCN0609; other statuses end the call of the library with
+ * that status. It may be asked often, and with extents that are known or not; its answer may not depend on
+ * anything but its arguments. */
+typedef ccn_status (*ccn_op_type_fn)(ccn_context *c, const ccn_op_type *in, size_t n, ccn_op_type *out,
+                                     void *user);
+
+/* What one rank has of an operand or of the result: a row-major array of `extent` that begins at `start` of
+ * the whole, whose extents are `shape`. */
+typedef struct ccn_op_array {
+  size_t size; /* sizeof(ccn_op_array) as the library was compiled */
+  ccn_dtype dtype;
+  int32_t ndim;
+  int64_t shape[CCN_MAX_DIMS], start[CCN_MAX_DIMS], extent[CCN_MAX_DIMS];
+  void *data; /* of operands: only to be read; valid during the call */
+  size_t bytes;
+} ccn_op_array;
+/* Fills `out` from `in` for world rank `rank`: called once for each different piece of the result, in order
+ * of ranks, not for pieces without elements. Where one operand is sliced along a dim, each operand's piece
+ * is cut alike along every dim of the same letter. A dim of extent 1 that broadcasts, or one that is missing,
+ * is the host's to repeat. The result over a dim marked `+` is this piece's part of a sum; over no elements
+ * it is 0. CCN_ERROR: the program fails with CCN0609 and the text of ccn_host_error;
+ * other statuses end the running call with that status. It may use the context as a host function may. */
+typedef ccn_status (*ccn_op_fn)(ccn_context *c, uint32_t rank, const ccn_op_array *in, size_t n,
+                                const ccn_op_array *out, void *user);
+
+typedef struct ccn_op {
+  size_t size; /* sizeof(ccn_op) */
+  const char *name;
+  /* The dims signature, as those of the language's ops: "e*, e* -> e*" (aligned from the right, broadcast),
+   * "b* m k+, b* k+ n -> b* m n", "r.. c! -> r.. c". A letter is one dim; `*` behind it stands for any
+   * number of dims aligned from the right, `..` for any number as they are, one such group in an operand;
+   * `+` marks a dim that is summed over, `!` one that may not be cut. 1 to 8 operands, one result. */
+  const char *dims;
+  ccn_op_fn eval;
+  ccn_op_type_fn type; /* NULL: all operands have one dtype, which is the result's */
+  void *user;          /* for both; must live as long as the context */
+  int32_t pure;        /* 0: it is executed even if nobody needs its result */
+} ccn_op;
+/* Makes an op known in all texts that are run, checked or loaded from now on, and in the session. A definition in a
+ * script hides it; a second registration replaces the first for texts that come later. What it takes that
+ * owes a reduction is CCN0210; schedules do not move it. *o is copied. Errors: CCN_INVALID_ARGUMENT if the name is no
+ * name of the language, or belongs to one of its own functions or ops, or if the signature cannot be read. */
+CCN_API CCN_NODISCARD ccn_status ccn_register_op(ccn_context *c, const ccn_op *o);
 
 /* Values of the session; in host functions, of the script that runs. ccn_value_make_tensor gives the tensor
  * itself. */
@@ -380,8 +523,32 @@ CCN_API CCN_NODISCARD ccn_status ccn_call_result_value(ccn_call *call, size_t i,
 
 /* Writes what the context has used, as one JSON object: memory_live, memory_peak, memory_limit (bytes; the
  * limit 0: none), calls (of programs) and ops (that were executed, each counted once for all ranks) since
- * the context was made. More members may come. Errors: CCN_INVALID_ARGUMENT if write is NULL. */
+ * the context was made; and, of the last ccn_run, or of the session if that was used last: resident (for
+ * each rank the bytes of tensors that are in use) and traffic, an array of {program, schedule (or null), name,
+ * op, calls, sent}: for each collective the bytes that each rank has sent, as a direct exchange sends them
+ * (an all-reduce of n bytes over r ranks: 2(r - 1)/r n). More members may come. Errors:
+ * CCN_INVALID_ARGUMENT if write is NULL. */
 CCN_API CCN_NODISCARD ccn_status ccn_report_write(ccn_context *c, ccn_write_fn write, void *user);
+
+/* ---- compiled kernels ----------------------------------------------------------------------------------
+ * Kernels that were compiled for this machine are kept as files in a folder: `folder`, or, if it is NULL, "ccn"
+ * below $XDG_CACHE_HOME or ~/.cache. Entries that are damaged, of somebody else or of another version are made
+ * anew when they are wanted. These functions need no context; any thread may call them. Errors: CCN_NOT_FOUND
+ * if there is no such folder to name. */
+typedef struct ccn_cache_entry {
+  size_t size; /* sizeof(ccn_cache_entry) as the library was compiled; it grows only at the end */
+  const char *name;
+  int64_t bytes, age; /* seconds since it was last used */
+  int32_t good;       /* 0: it would not be used; 1 if it was not verified */
+} ccn_cache_entry;
+/* `entry` is valid during the call only. */
+typedef void (*ccn_cache_fn)(const ccn_cache_entry *entry, void *user);
+/* Writes the path of the folder, which may not be there yet. */
+CCN_API CCN_NODISCARD ccn_status ccn_cache_folder(const char *folder, ccn_write_fn write, void *user);
+/* Tells fn of each entry, in no order. `verify` 1: reads each whole. */
+CCN_API CCN_NODISCARD ccn_status ccn_cache_list(const char *folder, int verify, ccn_cache_fn fn, void *user);
+/* Removes all entries, or with `bad_only` 1 those that would not be used. out_removed may be NULL. */
+CCN_API CCN_NODISCARD ccn_status ccn_cache_clear(const char *folder, int bad_only, size_t *out_removed);
 
 /* ---- diagnostics ------------------------------------------------------------------------------------------
  * Of the last ccn_run, ccn_check, ccn_dump, ccn_graph_read, ccn_eval, ccn_module_load, ccn_module_function,
@@ -409,13 +576,46 @@ CCN_API CCN_NODISCARD ccn_status ccn_diagnostic_get(ccn_context *c, size_t i, cc
 CCN_API void ccn_diagnostics_write(ccn_context *c, int colour, ccn_write_fn write, void *user);
 CCN_API void ccn_diagnostics_write_json(ccn_context *c, ccn_write_fn write, void *user);
 
+/* ---- collective algorithms ------------------------------------------------------------------------------
+ * What each rank does, step by step, for a collective: docs/algorithms.md. */
+#define CCN_ALGORITHM_RANKS 1024
+#define CCN_ALGORITHM_CHUNKS 64
+
+typedef struct ccn_algorithm_desc {
+  size_t size;            /* sizeof(ccn_algorithm_desc) */
+  const char *collective; /* "allreduce", "reducescatter", "alltoall", ... */
+  const char *algorithm;  /* "ring", ...: ccn_algorithm_list */
+  uint32_t ranks;         /* 1 .. CCN_ALGORITHM_RANKS */
+  uint32_t root;          /* of reduce, gather, broadcast, scatter */
+  uint32_t chunks;        /* of each slice, up to CCN_ALGORITHM_CHUNKS; 0: 1 */
+  uint32_t group;         /* of "hierarchical": neighbours a group; divides the ranks */
+  int32_t by;             /* of shift and permute: around by so many ranks */
+} ccn_algorithm_desc;
+
+/* Algorithm number i that CCN can make: its name, in *out_about (which may be NULL) one line on it. NULL past the
+ * end. Static. */
+CCN_API const char *ccn_algorithm_list(size_t i, const char **out_about);
+/* Makes an algorithm, validates it, and writes it: format "text" (reads back), "json" (the same as one object), or
+ * "table" (for people). Errors: CCN_ERROR with CCN0501 if there is no such collective or algorithm, or the
+ * algorithm does not do the collective; CCN_INVALID_ARGUMENT. */
+CCN_API CCN_NODISCARD ccn_status ccn_algorithm_write(ccn_context *c, const ccn_algorithm_desc *desc,
+                                                     const char *format, ccn_write_fn write, void *user);
+/* Reads an algorithm, as text or JSON, and validates it: every result has each contribution once in the declared
+ * order, it ends with the room that its connections have, no two accesses conflict. Errors: CCN_ERROR with
+ * CCN0501, whose message says what is wrong first. */
+CCN_API CCN_NODISCARD ccn_status ccn_algorithm_check(ccn_context *c, const char *text, size_t size);
+
 /* The page that explains a code ("CCN0203", "203"), Markdown, static; NULL if there is none. */
 CCN_API const char *ccn_explain(const char *code);
 /* Code number i in order ("CCN0001"), with its one-line title; NULL past the end. Static. */
 CCN_API const char *ccn_explain_list(size_t i, const char **out_title);
 
-CCN_API int ccn_version(void);                     /* CCN_VERSION of the library */
-CCN_API const char *ccn_build_info(void);          /* version, compiler, parts built in; static */
+CCN_API int ccn_version(void);            /* CCN_VERSION of the library */
+CCN_API const char *ccn_build_info(void); /* version, compiler, parts built in; static */
+/* Part number i that a library may have or lack: its name ("llvm"), in *out_about what it is for, in *out_built
+ * whether this library has it, in *out_cure how to get it (never NULL). NULL past the end. Static. Each of the
+ * out-parameters may be NULL. */
+CCN_API const char *ccn_feature_list(size_t i, int *out_built, const char **out_about, const char **out_cure);
 CCN_API const char *ccn_status_name(ccn_status s); /* "ok", "error", ...; static */
 
 #ifdef __cplusplus

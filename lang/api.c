@@ -80,7 +80,7 @@ void ccn_options_init(ccn_options *o, size_t size) {
   o->size = size;
 }
 
-static const char *const *copy_texts(ccn__arena *a, const char *const *from, size_t n) {
+const char *const *ccn__copy_texts(ccn__arena *a, const char *const *from, size_t n) {
   if (!n || !from) return NULL;
   const char **to = ccn__arena_alloc(a, n * sizeof *to);
   for (size_t i = 0; i < n; i++)
@@ -90,8 +90,8 @@ static const char *const *copy_texts(ccn__arena *a, const char *const *from, siz
 
 static void copy_options(ccn_context *c) {
   ccn_options *o = &c->options;
-  o->args = copy_texts(&c->own, o->args, o->nargs);
-  o->watch = copy_texts(&c->own, o->watch, o->nwatch);
+  o->args = ccn__copy_texts(&c->own, o->args, o->nargs);
+  o->watch = ccn__copy_texts(&c->own, o->watch, o->nwatch);
   if (!o->args) o->nargs = 0;
   if (!o->watch) o->nwatch = 0;
 }
@@ -114,6 +114,7 @@ ccn_status ccn_context_create(const ccn_options *given, ccn_context **out_contex
     memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
   }
   if (o.ranks < 0 || o.ranks > CCN__MAX_RANKS || o.nargs > UINT32_MAX / 4) return CCN_INVALID_ARGUMENT;
+  if (!ccn__backend_find(o.backend)) return CCN_INVALID_ARGUMENT;
   ccn__heap heap = {
     .alloc = o.alloc ? o.alloc : default_alloc, .user = o.alloc_user, .limit = o.memory_limit};
   CCN__TRY(&heap, trap)
@@ -124,6 +125,7 @@ ccn_status ccn_context_create(const ccn_options *given, ccn_context **out_contex
   c->options = o;
   atomic_init(&c->refs, 1);
   ccn__arena_init(&c->own, &c->heap);
+  ccn__arena_init(&c->watched, &c->heap);
   CCN__TRY(&c->heap, trap)
   { fill_context(c); }
   CCN__CATCH(&c->heap, trap)
@@ -161,9 +163,26 @@ static void begin(ccn_context *c, ccn__state **which, unsigned flags) {
   c->running = *which;
   if (!(flags & CCN__RUNS)) return;
   ccn__state_begin(*which);
+  (*which)->rt.here = (ccn__span){0};
   c->last = *which;
   if (c->options.time_limit_ms > 0)
     (*which)->rt.deadline = ccn__now_ms() + (uint64_t)c->options.time_limit_ms;
+}
+
+/* What memory ended in. It is said with what memory is left: none at all, and nothing is said. */
+static void report_memory(ccn_context *c, ccn__state *s, size_t in_use) {
+  const ccn__diags before = s->diags;
+  ccn__trap trap;
+  CCN__TRY(&c->heap, trap)
+  {
+    ccn__diag *d =
+      ccn__error(&s->diags, 608, s->rt.here, "while this ran",
+                 "out of memory: %zu bytes more were asked for, %zu are in use", c->heap.refused, in_use);
+    ccn__hint(&s->diags, d, "run smaller sizes or fewer ranks%s",
+              c->heap.limit ? ", or raise the limit" : "");
+  }
+  CCN__CATCH(&c->heap, trap)
+  { s->diags = before; }
 }
 
 /* The runtime can be used again; what was half made is forgotten. */
@@ -178,8 +197,10 @@ static void end(ccn_context *c, ccn__state **which, unsigned flags, ccn_status s
   rt->deadline = 0;
   ccn__rt_unwind(rt);
   if (status != CCN_OUT_OF_MEMORY) return;
-  if (flags & CCN__FRESH) ccn__state_reset(*which, c);
+  size_t in_use = c->heap.live;
+  if (flags & CCN__FRESH) ccn__rt_free(rt); /* the texts stay: messages show them */
   else ccn__collect(rt);
+  if (flags & CCN__RUNS) report_memory(c, *which, in_use);
 }
 
 void ccn__report_begin(ccn__state *s) {
@@ -280,6 +301,10 @@ ccn_status ccn_dump(ccn_context *c, const char *name, const char *text, size_t s
     job.dump_graph = true;
   } else if (strcmp(stage, "scheduled") == 0) {
     job.dump_scheduled = true;
+  } else if (strcmp(stage, "plan") == 0 || strcmp(stage, "plan.json") == 0) {
+    job.dump_plan = true;
+    job.json = strcmp(stage, "plan.json") == 0;
+    job.last = CCN__STAGE_RUN;
   } else {
     ccn_status status = guarded(c, report_stage, &(ccn__job){.name = stage});
     return status == CCN_ERROR ? CCN_INVALID_ARGUMENT : status;
@@ -295,23 +320,6 @@ ccn_status ccn_graph_read(ccn_context *c, const char *name, const char *text, si
 
 void ccn_interrupt(ccn_context *c) {
   if (c) c->interrupt = 1;
-}
-
-static void write_report(ccn__state *s, void *user) {
-  const ccn__job *job = user;
-  const ccn_context *c = s->context;
-  char text[256];
-  int n = snprintf(text, sizeof text,
-                   "{\"memory_live\": %zu, \"memory_peak\": %zu, \"memory_limit\": %zu, \"calls\": %llu, "
-                   "\"ops\": %llu}\n",
-                   c->heap.live, c->heap.peak, c->heap.limit, (unsigned long long)c->ncalls,
-                   (unsigned long long)c->nops);
-  job->write(text, (size_t)n, job->user);
-}
-
-ccn_status ccn_report_write(ccn_context *c, ccn_write_fn write, void *user) {
-  if (!c || !write) return CCN_INVALID_ARGUMENT;
-  return ccn__guarded(c, &c->session, CCN__NESTS, write_report, &(ccn__job){.write = write, .user = user});
 }
 
 /* ---- diagnostics --------------------------------------------------------------------------------------- */

@@ -25,6 +25,12 @@ typedef void ccn__work(ccn__state *s, void *user);
  * CCN__RUNS the last call's diagnostics stay, unless work reports some. */
 ccn_status ccn__guarded(ccn_context *c, ccn__state **which, unsigned flags, ccn__work *work, void *user);
 
+/* n texts of the host, NULL ones as ""; NULL if there are none. */
+const char *const *ccn__copy_texts(ccn__arena *a, const char *const *from, size_t n);
+
+/* api_host.c: whether functions and ops of the host may have this name. */
+bool ccn__host_name_valid(const char *s);
+
 /* Before work without CCN__RUNS reports something: the last call's report goes. Not in host functions. */
 void ccn__report_begin(ccn__state *s);
 
@@ -53,6 +59,10 @@ void ccn__handle_retain(ccn__handle *h);
 void ccn__handle_release(ccn__handle *h);
 ccn_value *ccn__value_new_handle(ccn__state *s, ccn__val v);   /* NULL for nothing */
 ccn_tensor *ccn__tensor_handle(ccn__state *s, ccn__tensor *t); /* api_tensor.c */
+
+ccn_kind ccn__kind_of(ccn__val v);
+/* "adam", "optim.adam", "adam@zero(gsum)" in a scope: a program or a function; raises. */
+ccn__val ccn__function_value(ccn__state *s, ccn__env *env, const char *name); /* api_call.c */
 
 /* One more, one less of the host's holds on a tensor (v of any kind). */
 void ccn__val_hold(ccn__val v);

@@ -104,9 +104,8 @@ static const char *with_text(ccn__rt *rt, const char *name) {
   return t.n ? t.at : "";
 }
 
-static ccn__val find_value(ccn__state *s, ccn_module *m, const char *name) {
+ccn__val ccn__function_value(ccn__state *s, ccn__env *env, const char *name) {
   ccn__rt *rt = &s->rt;
-  ccn__env *env = m->h.hold.v.list->at[0].module->env;
   const char *text = with_text(rt, name);
   uint32_t source = ccn__source_add(rt, name, text, strlen(text));
   const ccn__ast *ast = ccn__parse(&s->arena, &s->names, &s->diags, source, NULL);
@@ -226,7 +225,7 @@ static void find_function(ccn__state *s, void *user) {
   ccn_function *f = CCN__NEW(&s->arena, ccn_function);
   f->module = m;
   f->name = ccn__arena_strndup(&s->arena, w->name, strlen(w->name));
-  f->v = find_value(s, m, w->name);
+  f->v = ccn__function_value(s, m->h.hold.v.list->at[0].module->env, w->name);
   fill_signature(s, f);
   ccn__list_add(&s->rt, m->h.hold.v.list, f->v);
   f->next = m->first;

@@ -249,8 +249,9 @@ typedef struct export_work {
 
 static void export_piece(ccn__state *s, void *user) {
   export_work *w = user;
-  const ccn__tensor *t = w->tensor->h.hold.v.tensor;
+  ccn__tensor *t = w->tensor->h.hold.v.tensor;
   ccn_piece p = {.size = sizeof p};
+  ccn__tensor_settle(&s->rt, t);
   ccn_status status = ccn_tensor_piece(w->tensor, w->rank, &p);
   if (status != CCN_OK) ccn__throw(s->rt.heap, status);
   ccn__tensor *own = ccn__tensor_new(&s->rt, (ccn__dtype)t->dtype, t->rank);

@@ -15,6 +15,7 @@ static void eval(ccn__state *s, void *user) {
   eval_work *w = user;
   w->entry.env = ccn__session_env(s);
   w->entry.assigned = s->assigned;
+  w->entry.noted = true;
   ccn__drive_entry(s, &w->entry);
   if (w->wants_value && !s->diags.errors) w->value = ccn__value_new_handle(s, w->entry.value);
 }
@@ -38,9 +39,8 @@ ccn_status ccn_session_reset(ccn_context *c) {
 
 /* ---- values ---------------------------------------------------------------------------------------------- */
 
-ccn_kind ccn_value_kind(const ccn_value *v) {
-  if (!v) return CCN_KIND_NONE;
-  switch ((ccn__vkind)v->h.hold.v.kind) {
+ccn_kind ccn__kind_of(ccn__val v) {
+  switch ((ccn__vkind)v.kind) {
   case CCN__V_NONE: return CCN_KIND_NONE;
   case CCN__V_BOOL: return CCN_KIND_BOOL;
   case CCN__V_INT: return CCN_KIND_INT;
@@ -48,11 +48,13 @@ ccn_kind ccn_value_kind(const ccn_value *v) {
   case CCN__V_STRING: return CCN_KIND_STRING;
   case CCN__V_LIST: return CCN_KIND_LIST;
   case CCN__V_TUPLE: return CCN_KIND_TUPLE;
-  case CCN__V_TENSOR: return v->h.hold.v.tensor->bundle ? CCN_KIND_BUNDLE : CCN_KIND_TENSOR;
+  case CCN__V_TENSOR: return v.tensor->bundle ? CCN_KIND_BUNDLE : CCN_KIND_TENSOR;
   case CCN__V_PROGRAM: return CCN_KIND_PROGRAM;
   default: return CCN_KIND_OTHER;
   }
 }
+
+ccn_kind ccn_value_kind(const ccn_value *v) { return v ? ccn__kind_of(v->h.hold.v) : CCN_KIND_NONE; }
 
 typedef struct value_work {
   ccn__val v;

@@ -11,6 +11,7 @@ void ccn__val_hold(ccn__val v) {
 /* The tensor itself goes with a collection; its memory, which may be the host's, at once if that is safe. */
 void ccn__val_let(ccn__val v) {
   if (v.kind != CCN__V_TENSOR || --v.tensor->holds || !v.tensor->host_only) return;
+  v.tensor->home = NULL;
   for (uint32_t r = 0; r < v.tensor->world; r++) {
     ccn__buf *b = v.tensor->buf[r];
     v.tensor->buf[r] = NULL;
@@ -149,6 +150,7 @@ void ccn__context_let(ccn_context *c) {
   if (atomic_fetch_sub(&c->refs, 1) != 1) return;
   drain(c);
   ccn__arena_free(&c->own);
+  ccn__arena_free(&c->watched);
   ccn__heap heap = c->heap; /* it cannot free what it stands in */
   ccn__heap_free(&heap, c, sizeof *c);
 }

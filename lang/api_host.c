@@ -34,6 +34,9 @@ static ccn__val call(ccn__rt *rt, const struct ccn__host_fn *f, const ccn__arg *
                      ccn__span span) {
   ccn__state *s = (ccn__state *)(void *)((char *)rt - offsetof(ccn__state, rt));
   ccn__trap trap;
+  if (rt->trial && !f->pure)
+    ccn__fail(rt, 609, span, "not called", "call it in an entry of its own",
+              "`%s` does something when it is called, so it is not called to find a type", f->name);
   host_call *h = ccn__temp_memory(rt, sizeof *h);
   *h = (host_call){.state = s, .f = f, .args = args, .n = n};
   h->value = ccn__temp_memory(rt, n * sizeof(ccn_value *));
@@ -70,7 +73,7 @@ void ccn_host_error(ccn_context *c, const char *message) {
 
 /* ---- registration ---------------------------------------------------------------------------------------- */
 
-static bool is_name(const char *s) {
+bool ccn__host_name_valid(const char *s) {
   if (!*s || (*s >= '0' && *s <= '9')) return false;
   for (; *s; s++)
     if (!(*s >= 'a' && *s <= 'z') && !(*s >= 'A' && *s <= 'Z') && !(*s >= '0' && *s <= '9') && *s != '_')
@@ -91,7 +94,7 @@ static void add(ccn__state *s, void *user) {
 }
 
 ccn_status ccn_register_function(ccn_context *c, const char *name, ccn_host_fn fn, void *user, int pure) {
-  if (!c || !name || !fn || !is_name(name)) return CCN_INVALID_ARGUMENT;
+  if (!c || !name || !fn || !ccn__host_name_valid(name)) return CCN_INVALID_ARGUMENT;
   struct ccn__host_fn f = {.name = name, .call = call, .fn = fn, .user = user, .pure = pure != 0};
   return ccn__guarded(c, &c->session, 0, add, &f);
 }

@@ -236,7 +236,8 @@ ccn_status ccn_tensor_info_get(const ccn_tensor *h, ccn_tensor_info *out) {
                        .dtype = (ccn_dtype)t->dtype,
                        .ndim = t->rank,
                        .ranks = t->world,
-                       .placement = h->placement};
+                       .placement = h->placement,
+                       .in_slices = t->home != NULL};
   memcpy(i.shape, t->dim, sizeof i.shape);
   row_major(i.ndim, i.shape, i.strides);
   for (uint32_t r = 0; r < t->world; r++)
@@ -248,10 +249,17 @@ ccn_status ccn_tensor_info_get(const ccn_tensor *h, ccn_tensor_info *out) {
   return CCN_OK;
 }
 
+static void settle(ccn__state *s, void *user) { ccn__tensor_settle(&s->rt, user); }
+
 ccn_status ccn_tensor_piece(const ccn_tensor *h, uint32_t rank, ccn_piece *out) {
   if (!h || !out || out->size < offsetof(ccn_piece, ndim)) return CCN_INVALID_ARGUMENT;
   const ccn__tensor *t = tensor_of(h);
   ccn__box box = {{0}, {0}, 0};
+  if (t->home) { /* a schedule left it in slices */
+    ccn__state *s = h->h.state;
+    ccn_status status = ccn__guarded(s->context, &s, CCN__NESTS, settle, tensor_of(h));
+    if (status != CCN_OK) return status;
+  }
   if (rank >= t->world || !t->buf[rank]) return CCN_NOT_FOUND;
   ccn__box_of(&h->h.state->rt.mesh, rank, t->rank, t->dim, t->place, &box);
   ccn_piece p = {.size = out->size, .bytes = t->buf[rank]->bytes, .ndim = t->rank};
@@ -312,6 +320,7 @@ ccn_status ccn_tensor_write(ccn_tensor *t, const void *data, size_t bytes) {
 static void write_piece(ccn__state *s, void *user) {
   move_work *w = user;
   ccn__tensor *t = w->t;
+  ccn__tensor_settle(&s->rt, t);
   ccn__buf *old = w->rank < t->world ? t->buf[w->rank] : NULL, *b;
   if (refuses(t)) ccn__throw(s->rt.heap, CCN_UNSUPPORTED);
   if (!old) ccn__throw(s->rt.heap, CCN_NOT_FOUND);

@@ -32,16 +32,20 @@
 
 static size_t align_of(size_t n) { return n >= 256 ? 64 : 16; }
 
-void *ccn__heap_alloc(ccn__heap *h, size_t n) {
+void *ccn__heap_alloc_raw(ccn__heap *h, size_t n) {
   if (n == 0) n = 1; /* the host's function takes 0 for "free" */
-  if (n > SIZE_MAX / 2) ccn__throw(h, CCN_OUT_OF_MEMORY);
-  if (h->limit && (h->live > h->limit || n > h->limit - h->live)) ccn__throw(h, CCN_OUT_OF_MEMORY);
-  void *p = h->alloc(NULL, 0, n, align_of(n), h->user);
-  if (!p) ccn__throw(h, CCN_OUT_OF_MEMORY);
+  bool beyond = h->limit && (h->live > h->limit || n > h->limit - h->live);
+  void *p = n > SIZE_MAX / 2 || beyond ? NULL : h->alloc(NULL, 0, n, align_of(n), h->user);
+  if (!p) {
+    h->refused = n;
+    ccn__throw(h, CCN_OUT_OF_MEMORY);
+  }
   h->live += n;
   if (h->live > h->peak) h->peak = h->live;
-  return memset(p, 0, n);
+  return p;
 }
+
+void *ccn__heap_alloc(ccn__heap *h, size_t n) { return memset(ccn__heap_alloc_raw(h, n), 0, n ? n : 1); }
 
 void ccn__heap_free(ccn__heap *h, void *p, size_t n) {
   if (!p) return;

@@ -44,11 +44,13 @@ struct ccn__heap {
   ccn_alloc_fn alloc; /* the host's function (see ccn.h), never NULL */
   void *user;
   size_t live, peak, limit; /* bytes; limit 0 = none */
+  size_t refused;           /* bytes of the last request that failed */
   ccn__trap *volatile trap; /* innermost; a throw goes there */
 };
 
 /* Zeroed memory, aligned to 64 bytes when n >= 256 and to 16 otherwise; throws CCN_OUT_OF_MEMORY. */
 void *ccn__heap_alloc(ccn__heap *h, size_t n);
+void *ccn__heap_alloc_raw(ccn__heap *h, size_t n);    /* likewise, but not zeroed */
 void ccn__heap_free(ccn__heap *h, void *p, size_t n); /* p may be NULL */
 CCN__NORETURN void ccn__throw(ccn__heap *h, ccn_status status);
 

@@ -25,14 +25,17 @@ static void link_out(ccn__buf *b) {
   if (b->next) b->next->prev = b->prev;
 }
 
-ccn__buf *ccn__buf_new(ccn__pool *p, size_t bytes) {
+ccn__buf *ccn__buf_room(ccn__pool *p, size_t bytes) {
   if (bytes > SIZE_MAX / 2) ccn__throw(p->heap, CCN_OUT_OF_MEMORY);
-  ccn__buf *b = ccn__heap_alloc(p->heap, block_size(bytes));
-  b->refs = 1;
-  b->bytes = bytes;
-  b->data = (char *)b + HEADER;
-  memset(b->data, 0xff, bytes);
+  ccn__buf *b = ccn__heap_alloc_raw(p->heap, block_size(bytes));
+  *b = (ccn__buf){.refs = 1, .bytes = bytes, .data = (char *)b + HEADER};
   link_in(p, b);
+  return b;
+}
+
+ccn__buf *ccn__buf_new(ccn__pool *p, size_t bytes) {
+  ccn__buf *b = ccn__buf_room(p, bytes);
+  memset(b->data, 0xff, bytes); /* written once: large ones are much of the time of a run */
   return b;
 }
 

@@ -49,4 +49,14 @@ bool ccn__cplace_equal(const ccn__cplace *x, const ccn__cplace *y);
 ccn__tensor *ccn__tensor_convert(ccn__rt *rt, ccn__tensor *t, const ccn__cplace *want);
 void ccn__tensor_take(ccn__tensor *to, ccn__tensor *from); /* to gets from's buffers */
 
+/* storage.c */
+ccn__tensor *ccn__tensor_member(ccn__rt *rt, const ccn__tensor *flat,
+                                uint32_t i); /* of a bundle held uncut */
+ccn__tensor *ccn__bundle_uncut(ccn__rt *rt, ccn__tensor *flat);
+/* From now on the bytes are in `home`, which has them already. False: they stay, since the host lent the memory. */
+bool ccn__tensor_cut(ccn__tensor *t, ccn__tensor *home);
+bool ccn__list_cut(ccn__list *l, ccn__tensor *home);
+/* The bundle in which all tensors of the list have their bytes, in this order; or NULL. */
+ccn__tensor *ccn__list_home(const ccn__list *l);
+
 #endif

@@ -52,6 +52,8 @@ static ccn__tensor *scalar(ccn__invoke *v, const ccn__actual *a, ccn__val x, ccn
 /* The members' tensors, each whole, in one flat tensor. */
 static ccn__tensor *flatten(ccn__invoke *v, const ccn__actual *a, ccn__list *list, const ccn__type *want) {
   ccn__rt *rt = v->rt;
+  ccn__tensor *home = ccn__list_home(list);
+  if (home && home->dtype == want->dtype && home->bundle == want->bundle) return home;
   ccn__tensor **member = CCN__NEWN(v->arena, ccn__tensor *, list->n + 1);
   ccn__tensor *flat = ccn__tensor_new(rt, (ccn__dtype)want->dtype, 1);
   ccn__members *m = ccn__heap_alloc(rt->heap, ccn__members_size(list->n));
@@ -176,6 +178,14 @@ static void bind_symbols(ccn__invoke *v, const ccn__actual *a, const ccn__type *
   }
 }
 
+CCN__NORETURN static void refuse_extent(ccn__invoke *v, ccn__diag *d, const char *why) {
+  ccn__hint(v->rt->diags, d,
+            strstr(why, "divide")     ? "choose sizes that divide"
+            : strstr(why, "negative") ? "choose sizes for which it is 0 or more"
+                                      : "choose smaller sizes");
+  ccn__rt_raise(v->rt, d);
+}
+
 static void check_extents(ccn__invoke *v, const ccn__actual *a, const ccn__type *want) {
   for (uint32_t d = 0; d < want->rank; d++) {
     int64_t n = 0;
@@ -185,8 +195,10 @@ static void check_extents(ccn__invoke *v, const ccn__actual *a, const ccn__type 
     ccn__text_init(&s, v->rt->diags->arena);
     ccn__dim_print(want->dim[d], ccn__graph_symbol_name, v->g, &s);
     if (why)
-      ccn__rt_raise(v->rt, bad(v, a, 310, TEXT("this is %s", ccn__tensor_describe(v->rt, a->tensor)),
-                               TEXT("the extent %s of parameter `%s` %s", s.at, a->name, why)));
+      refuse_extent(v,
+                    bad(v, a, 310, TEXT("this is %s", ccn__tensor_describe(v->rt, a->tensor)),
+                        TEXT("the extent %s of parameter `%s` %s", s.at, a->name, why)),
+                    why);
     ccn__rt_raise(v->rt, bad(v, a, 305, TEXT("this is %s", ccn__tensor_describe(v->rt, a->tensor)),
                              TEXT("dim %u of parameter `%s` is %s = %lld, the argument has %lld", d, a->name,
                                   s.at, (long long)n, (long long)a->tensor->dim[d])));
@@ -195,12 +207,10 @@ static void check_extents(ccn__invoke *v, const ccn__actual *a, const ccn__type 
 
 static void bind_bundle(ccn__invoke *v, const ccn__actual *a, const ccn__type *want) {
   v->bundle[want->bundle_id] = a->tensor->members;
-  for (uint32_t s = 0; s < v->g->symbols.n; s++) {
-    const ccn__symbol *y = &v->g->symbols.at[s];
-    if (y->index != want->bundle_id) continue;
-    if (y->kind == CCN__SYM_TOTAL) v->sym[s] = want->bundle == CCN__BUNDLE_TENSORS ? a->tensor->dim[0] : 0;
-    if (y->kind == CCN__SYM_COUNT) v->sym[s] = a->tensor->members->k;
-  }
+  uint32_t total = ccn__graph_find_symbol(v->g, NULL, CCN__SYM_TOTAL, want->bundle_id);
+  uint32_t count = ccn__graph_find_symbol(v->g, NULL, CCN__SYM_COUNT, want->bundle_id);
+  if (total != CCN__NO_INDEX) v->sym[total] = want->bundle == CCN__BUNDLE_TENSORS ? a->tensor->dim[0] : 0;
+  if (count != CCN__NO_INDEX) v->sym[count] = a->tensor->members->k;
 }
 
 /* ---- placements ---- */
@@ -218,7 +228,8 @@ static const char *place_hint(const ccn__cplace *from, const ccn__cplace *to) {
   return "declare the parameter with the placement that the argument has";
 }
 
-static void convert(ccn__invoke *v, ccn__actual *a, const ccn__type *want) {
+/* `cut`: the axes over which a schedule stores the parameter in slices; its type says replicated there. */
+static void convert(ccn__invoke *v, ccn__actual *a, const ccn__type *want, int64_t cut) {
   ccn__tensor *t = a->tensor;
   ccn__cplace place[CCN__MAX_AXES];
   for (uint32_t k = 0; k < want->naxes; k++) {
@@ -226,15 +237,16 @@ static void convert(ccn__invoke *v, ccn__actual *a, const ccn__type *want) {
     if (want->place[k].unit) {
       const char *why = ccn__dim_eval(want->place[k].unit, v->sym, &unit);
       if (why || unit < 1)
-        ccn__rt_raise(v->rt, bad(v, a, 310, "here",
-                                 TEXT("the unit of the cut of parameter `%s` %s", a->name,
-                                      why ? why : "is not positive")));
+        ccn__rt_raise(v->rt,
+                      bad(v, a, 310, "here",
+                          TEXT("the unit of the cut of parameter `%s` %s", a->name,
+                               why ? why : "is not positive"))); /* the general cure: sizes that divide */
     }
     place[k] = ccn__concrete(&want->place[k], unit);
     const ccn__cplace *from = &t->place[k];
     bool moves = (from->kind == CCN__REPLICATED || from->kind == CCN__SLICED) &&
                  (place[k].kind == CCN__REPLICATED || place[k].kind == CCN__SLICED);
-    if (from->kind == CCN__SLICED && place[k].kind == CCN__SLICED) moves = false;
+    if (from->kind == CCN__SLICED && place[k].kind == CCN__SLICED && !(cut >> k & 1)) moves = false;
     if (moves || ccn__cplace_equal(from, &place[k])) continue;
     ccn__diag *d = bad(v, a, 219, TEXT("this is %s", ccn__tensor_describe(v->rt, t)),
                        TEXT("the argument for `%s` has another placement over `%s` than declared", a->name,
@@ -247,43 +259,32 @@ static void convert(ccn__invoke *v, ccn__actual *a, const ccn__type *want) {
 
 /* ---- CCN0225 ---- */
 
-static bool shares(const ccn__actual *x, const ccn__tensor *t) {
-  if (!t) return false;
-  if (x->given == t) return true;
-  for (uint32_t i = 0; x->list && i < x->list->n; i++)
-    if (x->list->at[i].kind == CCN__V_TENSOR && x->list->at[i].tensor == t) return true;
-  return false;
+static void refuse_overlap(ccn__invoke *v, uint32_t i, uint32_t j) {
+  ccn__diag *d = ccn__error(v->rt->diags, 225, v->call, "the same tensor twice",
+                            "the tensor for `%s`, which `%s` updates, is also passed for `%s`",
+                            v->actual[i].name, v->name, v->actual[j].name);
+  ccn__note(v->rt->diags, d, v->g->nodes.at[v->g->params.at[i].update].span, "the update of `%s`",
+            v->actual[i].name);
+  ccn__hint(v->rt->diags, d, "pass a copy: `copy(p)`");
+  ccn__rt_raise(v->rt, d);
 }
 
-static bool overlap(const ccn__actual *x, const ccn__actual *y) {
-  if (shares(y, x->given)) return true;
-  for (uint32_t i = 0; x->list && i < x->list->n; i++)
-    if (x->list->at[i].kind == CCN__V_TENSOR && shares(y, x->list->at[i].tensor)) return true;
-  return false;
-}
-
-static bool twice_in_list(const ccn__actual *x) {
-  for (uint32_t i = 0; x->list && i < x->list->n; i++)
-    for (uint32_t j = i + 1; j < x->list->n; j++)
-      if (x->list->at[i].kind == CCN__V_TENSOR && x->list->at[j].kind == CCN__V_TENSOR &&
-          x->list->at[i].tensor == x->list->at[j].tensor)
-        return true;
-  return false;
+/* owner: of each tensor that was seen, the first argument that brought it. */
+static void own(ccn__invoke *v, ccn__index *owner, const ccn__tensor *t, uint32_t i) {
+  if (!t) return;
+  uint32_t first = ccn__index_find(owner, t, 0);
+  if (first == CCN__NO_INDEX) ccn__index_add(v->arena, owner, t, 0, i);
+  else if (v->g->params.at[i].update != CCN__NO_ID) refuse_overlap(v, i, first);
+  else if (v->g->params.at[first].update != CCN__NO_ID) refuse_overlap(v, first, i);
 }
 
 static void check_overlap(ccn__invoke *v) {
+  ccn__index owner = {0};
   for (uint32_t i = 0; i < v->nactual; i++) {
-    if (v->g->params.at[i].update == CCN__NO_ID) continue;
-    for (uint32_t j = 0; j < v->nactual; j++) {
-      if (i == j ? !twice_in_list(&v->actual[i]) : !overlap(&v->actual[i], &v->actual[j])) continue;
-      ccn__diag *d = ccn__error(v->rt->diags, 225, v->call, "the same tensor twice",
-                                "the tensor for `%s`, which `%s` updates, is also passed for `%s`",
-                                v->actual[i].name, v->name, v->actual[j].name);
-      ccn__note(v->rt->diags, d, v->g->nodes.at[v->g->params.at[i].update].span, "the update of `%s`",
-                v->actual[i].name);
-      ccn__hint(v->rt->diags, d, "pass a copy: `copy(p)`");
-      ccn__rt_raise(v->rt, d);
-    }
+    const ccn__actual *a = &v->actual[i];
+    own(v, &owner, a->given, i);
+    for (uint32_t k = 0; a->list && k < a->list->n; k++)
+      if (a->list->at[k].kind == CCN__V_TENSOR) own(v, &owner, a->list->at[k].tensor, i);
   }
 }
 
@@ -378,7 +379,7 @@ static void check_sizes(ccn__invoke *v) {
       if (!why) continue;
       ccn__diag *e = ccn__error(v->rt->diags, 310, v->call, "with these sizes", "an extent %s", why);
       ccn__note(v->rt->diags, e, v->g->nodes.at[i].span, "of the result here");
-      ccn__rt_raise(v->rt, e);
+      refuse_extent(v, e, why);
     }
   }
 }
@@ -394,6 +395,9 @@ static void check_numbers(ccn__invoke *v) {
       if (ccn__attr_table[a->key].kind != CCN__ATTR_LIT) continue;
       const char *why = ccn__lit_eval(a->lit, v->sym, &x);
       const int code = why ? 810 : 102;
+      bool whole =
+        (a->key == CCN__A_VALUE || a->key == CCN__A_FILL) && !ccn__dtype_is_float((ccn__dtype)n->type->dtype);
+      if (!why && whole && x.is_float) why = ccn__number_fits(x, (ccn__dtype)n->type->dtype);
       if (!why && a->key == CCN__A_P && !(ccn__number_f64(x) >= 0 && ccn__number_f64(x) <= 1))
         why = "is not from 0 to 1";
       if (!why && a->key == CCN__A_LOW) low = x;
@@ -425,9 +429,10 @@ void ccn__invoke_bind(ccn__invoke *v) {
   check_overlap(v);
   check_writable(v);
   for (uint32_t i = 0; i < v->nactual; i++) {
-    const ccn__type *want = g->nodes.at[g->params.at[i].node].type;
+    const ccn__node *param = &g->nodes.at[g->params.at[i].node];
+    const ccn__type *want = param->type;
     if (!want->bundle) check_extents(v, &v->actual[i], want);
-    convert(v, &v->actual[i], want);
+    convert(v, &v->actual[i], want, ccn__attr_int(param->attrs, CCN__A_SHARD, 0));
     if (want->bundle) bind_bundle(v, &v->actual[i], want);
   }
   check_constraints(v);

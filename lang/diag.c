@@ -55,6 +55,17 @@ static bool beyond_limit(const ccn__diags *ds, ccn_severity severity) {
   return (severity == CCN_SEVERITY_ERROR ? ds->errors : ds->warnings) >= limit;
 }
 
+/* A program is checked with each of its schedules, and lowered for each form of its arguments: its warnings are the
+ * same ones. */
+static bool said_before(const ccn__diags *ds, uint16_t code, ccn__span span) {
+  const ccn__diag *d = span.source ? ds->first : NULL;
+  while (d &&
+         !(d->severity == CCN_SEVERITY_WARNING && d->code == code && d->primary.span.source == span.source &&
+           d->primary.span.start == span.start && d->primary.span.end == span.end))
+    d = d->next;
+  return d != NULL;
+}
+
 /* Beyond the limit the diagnostic is counted but not linked; its code stays 0, so that notes and hints for
  * it are dropped too. */
 static ccn__diag *add(ccn__diags *ds, ccn_severity severity, uint16_t code, ccn__span span, const char *label,
@@ -63,6 +74,7 @@ static ccn__diag *add(ccn__diags *ds, ccn_severity severity, uint16_t code, ccn_
   d->severity = severity;
   d->primary.span = span;
   d->message = d->primary.text = "";
+  if (severity == CCN_SEVERITY_WARNING && said_before(ds, code, span)) return d;
   bool dropped = beyond_limit(ds, severity);
   if (!dropped) {
     if (label && *label) d->primary.text = ccn__arena_strndup(ds->arena, label, strlen(label));

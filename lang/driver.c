@@ -59,7 +59,8 @@ static void check_programs(ccn__state *s, const ccn__job *job, const ccn__ast *a
     if (p->base && s->diags.errors) continue; /* schedules build on programs and names that are right */
     ccn__graph *g = p->base ? ccn__program_check_schedules(&s->rt, p) : ccn__program_check(&s->rt, p);
     bool dump = p->base ? job->dump_scheduled : job->dump_graph;
-    if (!g || !dump || s->diags.errors || p->ast->span.source != ast->span.source) continue;
+    const uint32_t source = p->base ? p->with_call->span.source : p->ast->span.source;
+    if (!g || !dump || s->diags.errors || source != ast->span.source) continue;
     ccn__text t;
     ccn__text_init(&t, &s->arena);
     ccn__graph_print(g, &t);
@@ -85,6 +86,11 @@ void ccn__drive(ccn__state *s, const ccn__job *job) {
   check_names(s, ast, &programs);
   check_programs(s, job, ast, &programs);
   if (s->diags.errors || job->last == CCN__STAGE_CHECK) return;
+  ccn__plan_dump dump = {.job = job};
+  if (job->dump_plan) {
+    s->rt.execute = ccn__backend_dump;
+    s->rt.execute_user = &dump;
+  }
   run(s, ast);
 }
 
@@ -179,10 +185,17 @@ static bool check_entry_apart(ccn__state *s, ccn__entry *e, const ccn__ast *ast)
   return good;
 }
 
+static bool is_expression(ccn__state *s, const ccn__ast *ast) {
+  if (ast->list.n == 1 && ast->list.at[0]->kind == CCN__AST_EXPR) return true;
+  ccn__diag *d = ccn__error(&s->diags, 10, ast->span, "no expression", "only an expression has a type");
+  ccn__hint(&s->diags, d, "write one expression, or the name of a program");
+  return false;
+}
+
 static void entry_body(ccn__state *s, ccn__entry *e) {
   const ccn__ast *ast = parse(s, e->name, e->text, e->size, &e->incomplete);
-  if (s->diags.errors || !check_entry_apart(s, e, ast)) return;
-  e->value = ccn__script_value(&s->rt, e->env, ast);
+  if (s->diags.errors || (e->trial && !is_expression(s, ast)) || !check_entry_apart(s, e, ast)) return;
+  e->value = ccn__script_value(&s->rt, e->env, ast, e->noted ? &s->journal : NULL);
 }
 
 void ccn__drive_entry(ccn__state *s, ccn__entry *e) {
@@ -229,9 +242,12 @@ void ccn__state_reset(ccn__state *s, ccn_context *c) {
   s->diags = (ccn__diags){.arena = &s->told};
   ccn__rt_init(&s->rt, &c->heap, &s->arena, &s->names, &s->diags, &c->options);
   s->rt.schedule = ccn__schedule_apply;
+  s->rt.execute = ccn__backend_find(c->options.backend)->execute;
   s->rt.interrupt = &c->interrupt;
   s->rt.hosts = &c->hosts;
+  s->rt.host_ops = &c->host_ops;
   s->assigned = NULL;
+  s->journal = (ccn__journal){0};
   s->places = NULL;
 }
 

@@ -16,6 +16,7 @@ typedef struct ccn__state {
   ccn__rt rt;
   ccn__env *assigned;         /* session: names that assignments change */
   struct ccn__places *places; /* session: placements that the host has written (api_tensor.c) */
+  ccn__journal journal;       /* session: the statements that were carried out, in `arena` */
   uint32_t nholds;            /* in rt.holds; a session that was reset lives until the last one goes */
   struct ccn__state *older;
 } ccn__state;
@@ -24,6 +25,7 @@ struct ccn_context {
   ccn__heap heap;
   ccn_options options;
   ccn__arena own;      /* what the options point to; lives as long as the context */
+  ccn__arena watched;  /* the same of ccn_options_update: until the next one */
   ccn__state *once;    /* of ccn_run, ccn_check, ccn_dump, ccn_graph_read */
   ccn__state *session; /* NULL until it is used */
   ccn__state *running; /* NULL between calls */
@@ -36,6 +38,7 @@ struct ccn_context {
   struct ccn__handle *_Atomic dead;
   uint32_t callbacks; /* host functions that are running */
   const struct ccn__host_fn *hosts;
+  const struct ccn__host_op *host_ops;
   const char *complaint; /* of the host function that runs; in the running state's `told` */
   uint64_t ncalls, nops; /* of ccn_report_write */
 };
@@ -45,10 +48,23 @@ typedef struct ccn__job {
   const char *name, *text;
   size_t size;
   ccn__stage last; /* stages after it are left out */
-  bool dump_ast, dump_graph, dump_scheduled;
+  bool dump_ast, dump_graph, dump_scheduled, dump_plan, json;
   ccn_write_fn write; /* where dumps go */
   void *user;
 } ccn__job;
+
+/* backend.c: by its name in ccn_options; NULL: there is none of that name. */
+typedef struct ccn__backend {
+  const char *name;
+  void (*execute)(struct ccn__exec *x); /* NULL: ccn__interp */
+} ccn__backend;
+const ccn__backend *ccn__backend_find(const char *name);
+/* A backend for dumps: writes the plan of each program, once for the same sizes, to `user`, a ccn__plan_dump. */
+typedef struct ccn__plan_dump {
+  const ccn__job *job;
+  CCN__VEC(uint64_t) seen; /* hashes of what was written */
+} ccn__plan_dump;
+void ccn__backend_dump(struct ccn__exec *x);
 
 /* Forgets everything of the text before; allocates nothing. */
 void ccn__state_reset(ccn__state *s, ccn_context *c);
@@ -65,6 +81,8 @@ typedef struct ccn__entry {
   size_t size;
   ccn__env *env;      /* where its names are defined */
   ccn__env *assigned; /* see ccn__names_check_entry */
+  bool trial;         /* an expression alone, evaluated without a trace */
+  bool noted;         /* what is carried out goes to the state's journal */
   bool incomplete;    /* out: nothing is wrong but that the text ends too early; diagnostics say where */
   ccn__val value;     /* out: of an expression that stands last; on temps */
 } ccn__entry;

@@ -77,15 +77,36 @@ static ccn__name derived_name(ccn__graph *g, ccn__symbol_kind kind, uint32_t ind
   return ccn__intern(g->names, t.at, t.n);
 }
 
-/* The symbol that is there, or a new one: a dim is known by its name, the others by what they stand for. */
+/* A dim is known by its name, the others by what they stand for. */
+static const void *key_of(ccn__name name, ccn__symbol_kind kind) {
+  return kind == CCN__SYM_DIM ? name : NULL;
+}
+
+static uint32_t tag_of(ccn__symbol_kind kind, uint32_t index) {
+  return kind == CCN__SYM_DIM ? 0 : index * (CCN__SYM_COUNT + 1) + kind;
+}
+
+uint32_t ccn__graph_find_symbol(ccn__graph *g, ccn__name name, ccn__symbol_kind kind, uint32_t index) {
+  if (g->symbols_by_name.owner != g) {
+    g->symbols_by_name.index = (ccn__index){0};
+    g->symbols_by_name.owner = g;
+    g->symbols_by_name.n = 0;
+  }
+  for (uint32_t *i = &g->symbols_by_name.n; *i < g->symbols.n; ++*i) {
+    const ccn__symbol *s = &g->symbols.at[*i];
+    ccn__symbol_kind k = (ccn__symbol_kind)s->kind;
+    ccn__index_add(g->arena, &g->symbols_by_name.index, key_of(s->name, k), tag_of(k, s->index), *i);
+  }
+  return ccn__index_find(&g->symbols_by_name.index, key_of(name, kind), tag_of(kind, index));
+}
+
+/* The symbol that is there, or a new one. */
 uint32_t ccn__graph_symbol(ccn__graph *g, ccn__name name, ccn__symbol_kind kind, uint32_t index,
                            ccn__span span) {
   if (!name || kind == CCN__SYM_SIZE)
     name = derived_name(g, kind, index); /* "size(dp)": "dp" would read as a dim */
-  for (uint32_t i = 0; i < g->symbols.n; i++) {
-    const ccn__symbol *s = &g->symbols.at[i];
-    if (s->kind == kind && (kind == CCN__SYM_DIM ? s->name == name : s->index == index)) return i;
-  }
+  uint32_t known = ccn__graph_find_symbol(g, name, kind, index);
+  if (known != CCN__NO_INDEX) return known;
   *CCN__PUSH(g->arena, &g->symbols) = (ccn__symbol){
     .name = name, .kind = (uint8_t)kind, .index = kind == CCN__SYM_DIM ? 0 : index, .span = span};
   return g->symbols.n - 1;

@@ -8,6 +8,7 @@
 #define CCN_LANG_GRAPH_H
 
 #include "diag.h"
+#include "index.h"
 #include "op.h"
 
 typedef uint32_t ccn__id;
@@ -77,6 +78,12 @@ typedef struct ccn__graph {
   CCN__VEC(ccn__node) nodes;
   CCN__VEC(ccn__region) regions;
   CCN__VEC(ccn__symbol) symbols;
+  struct
+  { /* of symbols 0 .. n-1, if it is this graph's own: graphs are copied, and others add to `symbols` */
+    ccn__index index;
+    const struct ccn__graph *owner;
+    uint32_t n;
+  } symbols_by_name;
   CCN__VEC(ccn__constraint) constraints;
   CCN__VEC(ccn__param) params;
   const ccn__id *outputs; /* in order */
@@ -92,6 +99,8 @@ ccn__id ccn__graph_add(ccn__graph *g, ccn__op op, const ccn__id *in, uint32_t ni
                        ccn__attrs attrs, ccn__span span, uint32_t region);
 uint32_t ccn__graph_symbol(ccn__graph *g, ccn__name name, ccn__symbol_kind kind, uint32_t index,
                            ccn__span span);
+uint32_t ccn__graph_find_symbol(ccn__graph *g, ccn__name name, ccn__symbol_kind kind,
+                                uint32_t index);               /* the first, or CCN__NO_INDEX */
 const char *ccn__graph_symbol_name(void *graph, uint32_t sym); /* for ccn__dim_print */
 
 /* ---- text form (graph_text.c): prints and reads back exactly; spans are not part of it ------------------------ */
@@ -129,6 +138,8 @@ typedef struct ccn__infer_in {
   const ccn__type *want;
 } ccn__infer_in;
 bool ccn__infer(const ccn__infer_in *q, ccn__type *out, ccn__type_error *err);
+/* Whether this is a dims signature that an op of the host may have; how many operands it has. */
+bool ccn__sig_valid(const char *sig, uint32_t *out_nin);
 
 /* ---- verifier (verify.c) -------------------------------------------------------------------------------------------
  * Checks everything a graph promises: numbering, regions, arity, types equal to what ccn__infer gives, attributes,

@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ast.h"
 #include "graph.h"
+#include "order.h"
 
 #include <stdio.h>
 
@@ -238,6 +239,15 @@ static void put_lit(printer *p, const ccn__lit *l) {
     ccn__text_printf(p->out, " %s ", ccn__oper_text((ccn__oper)l->op));
     put_operand(p, l->y, l->y && compound(l->y));
     break;
+  case CCN__LIT_CALL:
+    ccn__text_printf(p->out, "%s(", ccn__lit_function((ccn__kernel_id)l->op));
+    put_lit(p, l->x);
+    if (l->y) {
+      puts_(p, ", ");
+      put_lit(p, l->y);
+    }
+    puts_(p, ")");
+    break;
   default: puts_(p, "lit?");
   }
 }
@@ -295,7 +305,8 @@ static void put_attr(printer *p, const ccn__attr *a) {
     puts_(p, a->i > 0 && a->i < CCN__RED_COUNT ? ccn__redop_name((ccn__redop)a->i) : "op?");
     break;
   case CCN__ATTR_ORDER:
-    puts_(p, a->i >= 0 && a->i < CCN__ORDER_COUNT ? ccn__order_name[a->i] : "order?");
+    if (ccn__order_valid(a->i)) ccn__order_print(a->i, p->out);
+    else puts_(p, "order?");
     break;
   case CCN__ATTR_TEXT: put_quoted(p, a->text ? a->text : ""); break;
   }

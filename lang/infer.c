@@ -1,7 +1,7 @@
 /* infer.c: the type of an op's result: ONE rule over the dims signature that each op carries in ops.def.
  *
  * The signature gives every operand dim a label; labels say which dims are aligned, reduced or may not be cut. From
- * the labels follow the shape and, for each mesh axis on its own, the placement (language reference, section 3).
+ * the labels follow the shape and, for each mesh axis on its own, the placement (language reference, section 7).
  * reshape, update and the collectives ("=" in the table) have rows of their own.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "infer.h"
@@ -57,6 +57,43 @@ static int read_tokens(const char **s, token out[8]) {
   if (*c == ',') c++;
   *s = c;
   return n;
+}
+
+static const char *signature(const ccn__infer_in *q) {
+  const ccn__attr *own = q->op == CCN__OP_HOST ? ccn__attr_find(q->attrs, CCN__A_SIG) : NULL;
+  return own ? own->text : ccn__op_table[q->op].sig;
+}
+
+/* One list of a signature from outside: letters with `*`, `..`, `+`, `!` only, one group at most. */
+static bool list_valid(const char **s, uint8_t *group_of, bool result) {
+  const char *c = *s;
+  int tokens = 0, groups = 0;
+  for (; *c && *c != ',' && *c != '-'; c++) {
+    if (*c == ' ') continue;
+    if (*c < 'a' || *c > 'z' || ++tokens > CCN__MAX_RANK) return false;
+    uint8_t *known = &group_of[*c - 'a'], group = 1; /* 0: not met yet; 1: a single dim */
+    if (c[1] == '*') group = 2;
+    if (c[1] == '.' && c[2] == '.') group = 3;
+    if ((*known && *known != group) || (result && !*known && group != 1)) return false;
+    *known = group;
+    c += group - 1;
+    if (group != 1 && ++groups > 1) return false;
+    if (!result && (c[1] == '+' || c[1] == '!')) c++;
+  }
+  *s = c;
+  return true;
+}
+
+bool ccn__sig_valid(const char *sig, uint32_t *out_nin) {
+  uint8_t group_of[26] = {0};
+  *out_nin = 0;
+  for (;; sig++) {
+    if (!list_valid(&sig, group_of, false) || ++*out_nin > CCN__HOST_OPERANDS) return false;
+    if (*sig != ',') break;
+  }
+  if (sig[0] != '-' || sig[1] != '>') return false;
+  sig += 2;
+  return list_valid(&sig, group_of, true) && !*sig;
 }
 
 static int find_label(labels *l, char letter, int k) {
@@ -269,6 +306,10 @@ static bool carries(ccn__op op, uint32_t i, ccn__dtype *fixed_class) {
 static bool dtypes(const ccn__infer_in *q, ccn__type *out, ccn__type_error *err) {
   const ccn__op_info *info = &ccn__op_table[q->op];
   int first = -1;
+  if (q->op == CCN__OP_HOST) { /* the host decides */
+    out->dtype = q->want ? q->want->dtype : q->in[0]->dtype;
+    return true;
+  }
   for (uint32_t i = 0; i < q->nin; i++) {
     ccn__dtype fixed, t = (ccn__dtype)q->in[i]->dtype;
     if (!carries(q->op, i, &fixed)) {
@@ -624,21 +665,34 @@ static bool own_row(const ccn__infer_in *q, ccn__type *out, ccn__type_error *err
 
 /* ---- the rule ---------------------------------------------------------------------------------------------------------------------- */
 
+static bool label_operands(const ccn__infer_in *q, labels *l, bool tensors, ccn__type_error *err) {
+  token t[8];
+  const char *s = signature(q);
+  int n = 0;
+  memset(l->of, 0xff, q->nin * sizeof *l->of);
+  for (uint32_t i = 0; i < q->nin; i++) {
+    if (i == 0 || q->op == CCN__OP_HOST || ccn__op_table[q->op].nin > 0) n = read_tokens(&s, t);
+    if (!label_operand(q, l, (int)i, t, n, err)) return false;
+  }
+  mark_broadcast(q, l, tensors);
+  return true;
+}
+
+void ccn__host_labels(const ccn__infer_in *q, int8_t (*out_of)[CCN__MAX_RANK]) {
+  labels l = {.of = out_of};
+  ccn__type_error err;
+  (void)label_operands(q, &l, false, &err); /* it has been inferred before */
+}
+
 static bool infer_signature(const ccn__infer_in *q, ccn__type *out, ccn__type_error *err) {
   labels l = {.n = 0};
   token t[8];
-  const char *s = ccn__op_table[q->op].sig, *again;
+  const char *s = signature(q);
   bool tensors;
-  int n = 0, bundle;
+  int n, bundle;
   if (!dtypes(q, out, err) || !bundles(q, &bundle, &tensors, out, err)) return false;
   l.of = ccn__arena_alloc(q->g->arena, q->nin * sizeof *l.of + 1);
-  memset(l.of, 0xff, q->nin * sizeof *l.of);
-  again = s;
-  for (uint32_t i = 0; i < q->nin; i++) {
-    if (i == 0 || ccn__op_table[q->op].nin > 0) n = read_tokens(&again, t);
-    if (!label_operand(q, &l, (int)i, t, n, err)) return false;
-  }
-  mark_broadcast(q, &l, tensors);
+  if (!label_operands(q, &l, tensors, err)) return false;
   s = strstr(s, "->") + 2;
   n = read_tokens(&s, t);
   if (!result_shape(q, &l, t, n, out, err)) return false;
@@ -647,11 +701,21 @@ static bool infer_signature(const ccn__infer_in *q, ccn__type *out, ccn__type_er
   return placements(q, &l, out, err);
 }
 
+/* The signature stands in the node, which may come from a hostile text. */
+static bool infer_host(const ccn__infer_in *q, ccn__type *out, ccn__type_error *err) {
+  const ccn__attr *sig = ccn__attr_find(q->attrs, CCN__A_SIG);
+  uint32_t nin;
+  if (!sig || !ccn__sig_valid(sig->text, &nin)) FAIL(305, -1, -1, -1, "its dims signature cannot be read");
+  if (nin != q->nin) FAIL(305, -1, -1, -1, "its dims signature has another number of operands");
+  return infer_signature(q, out, err);
+}
+
 bool ccn__infer(const ccn__infer_in *q, ccn__type *out, ccn__type_error *err) {
   const ccn__op_info *info = &ccn__op_table[q->op];
   memset(out, 0, sizeof *out);
   memset(err, 0, sizeof *err);
   out->naxes = (uint8_t)q->g->mesh.naxes;
+  if (q->op == CCN__OP_HOST) return infer_host(q, out, err);
   if (info->sig[0] == '=') return own_row(q, out, err);
   if (info->kind == CCN__KIND_MAKER || q->nin == 0 ||
       (info->kind == CCN__KIND_RANDOM && q->op != CCN__OP_DROPOUT)) {

@@ -1,4 +1,4 @@
-/* infer_collective.c: the placement rows of the collectives (language reference, table of section 3).
+/* infer_collective.c: the placement rows of the collectives (language reference, section 12).
  *
  * For each op: its own row's code for the named axes first, then CCN0210 for another axis, CCN0218 last.
  * SPDX-License-Identifier: Apache-2.0 */

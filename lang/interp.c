@@ -75,13 +75,13 @@ static void piece_release(ccn__piece *p) {
   *p = (ccn__piece){NULL, NULL, 0};
 }
 
-static void release(ccn__run *r, ccn__value *v) {
+void ccn__value_release(ccn__run *r, ccn__value *v) {
   if (!v) return;
   for (uint32_t k = 0; k < r->world; k++) piece_release(&v->piece[k]);
   v->tree = v->nan = 0;
   v->filled = v->per = false;
-  if (v->folded) release(r, v->folded);
-  for (uint32_t i = 0; i < v->nstate; i++) release(r, v->state[i]);
+  if (v->folded) ccn__value_release(r, v->folded);
+  for (uint32_t i = 0; i < v->nstate; i++) ccn__value_release(r, v->state[i]);
 }
 
 void ccn__piece_share(ccn__piece *to, const ccn__piece *from) {
@@ -127,10 +127,11 @@ static ccn__cplace concrete_place(ccn__run *r, const ccn__node *n, uint32_t axis
 }
 
 /* The node's value with its sizes and placements, without buffers. */
-static ccn__value *prepare(ccn__run *r, const ccn__node *n, ccn__id id) {
+ccn__value *ccn__value_prepare(ccn__run *r, ccn__id id) {
+  const ccn__node *n = &r->g->nodes.at[id];
   ccn__value *v = r->value[id];
   if (v) { /* again, in a repeat */
-    release(r, v);
+    ccn__value_release(r, v);
     return v;
   }
   const ccn__type *t = n->type;
@@ -218,18 +219,25 @@ ccn__value *ccn__fold(ccn__run *r, const ccn__node *n, ccn__value *v) {
 
 /* ---- regions -------------------------------------------------------------------------------------------------- */
 
+void ccn__run_node(ccn__run *r, ccn__id id) {
+  const ccn__node *n = &r->g->nodes.at[id];
+  ccn__rt_poll(r->rt);
+  r->rt->nops++;
+  ccn__value_prepare(r, id);
+  evaluators[n->op](r, n, id);
+  ccn__count_traffic(r, n, id);
+}
+
 static void run_region(ccn__run *r, uint32_t region) {
   const ccn_options *o = r->rt->options;
   for (ccn__id id = r->first[region]; id != CCN__NO_ID; id = r->next[id]) {
     const ccn__node *n = &r->g->nodes.at[id];
-    ccn__rt_poll(r->rt);
-    r->rt->nops++;
-    prepare(r, n, id);
-    evaluators[n->op](r, n, id);
+    ccn__run_node(r, id);
     if (r->unshared) check_replicas(r, n, r->value[id]);
     if (o && o->check_nan) ccn__check_nan(r, n, id);
     if (o && o->nwatch) ccn__watch_node(r, n, id);
-    for (ccn__id v = r->free_first[id]; v != CCN__NO_ID; v = r->free_next[v]) release(r, r->value[v]);
+    for (ccn__id v = r->free_first[id]; v != CCN__NO_ID; v = r->free_next[v])
+      ccn__value_release(r, r->value[v]);
   }
 }
 
@@ -247,7 +255,8 @@ void ccn__eval_on(ccn__run *r, const ccn__node *n, ccn__id id) {
 static void release_region(ccn__run *r, uint32_t region) {
   for (ccn__id id = r->first[region]; id != CCN__NO_ID; id = r->next[id]) {
     const uint16_t op = r->g->nodes.at[id].op;
-    if (op != CCN__OP_UPDATE) release(r, r->value[id]); /* what is to be stored is the last iteration's */
+    if (op != CCN__OP_UPDATE)
+      ccn__value_release(r, r->value[id]); /* what is to be stored is the last iteration's */
     if (op == CCN__OP_ON) release_region(r, r->g->nodes.at[id].body);
   }
 }
@@ -275,7 +284,7 @@ void ccn__eval_repeat(ccn__run *r, const ccn__node *n, ccn__id id) {
     for (uint32_t i = 0; i < k; i++) {
       ccn__value *old = v->state[i];
       v->state[i] = v->state[k + i];
-      release(r, v->state[k + i] = old);
+      ccn__value_release(r, v->state[k + i] = old);
     }
     release_region(r, n->body);
   }
@@ -409,7 +418,7 @@ static void store_piece(ccn__run *r, ccn__tensor *t, uint32_t k, ccn__buf *b) {
   ccn__buf_unref(old);
 }
 
-static void finish(ccn__run *r) {
+void ccn__run_finish(ccn__run *r) {
   const ccn__graph *g = r->g;
   ccn__value **store = CCN__NEWN(&r->arena, ccn__value *, g->params.n);
   ccn__value **out = CCN__NEWN(&r->arena, ccn__value *, g->noutputs);
@@ -420,7 +429,7 @@ static void finish(ccn__run *r) {
   }
   for (uint32_t i = 0; i < g->params.n; i++) {
     const ccn__id u = g->params.at[i].update;
-    if (u == CCN__NO_ID || !r->value[u]) continue;
+    if (u == CCN__NO_ID || !r->value[u] || r->rt->trial) continue;
     store[i] = ccn__fold(r, &g->nodes.at[u], r->value[u]);
     own_pieces(r, store[i]);
   }
@@ -444,10 +453,10 @@ static void start(ccn__run *r) {
   find_last_uses(r);
 }
 
-static void run(ccn__run *r) {
-  start(r);
+static void run(ccn__run *r, void *user) {
+  (void)user;
   run_region(r, 0);
-  finish(r);
+  ccn__run_finish(r);
 }
 
 /* Arguments' buffers, and those given away, are counted; the run's own just go. */
@@ -462,7 +471,7 @@ static void drop(ccn__run *r) {
   ccn__heap_free(r->rt->heap, r, sizeof *r);
 }
 
-void ccn__interp(ccn__exec *x) {
+void ccn__interp_with(ccn__exec *x, ccn__run_fn *body, void *user) {
   ccn__heap *h = x->rt->heap;
   ccn__trap trap;
   ccn__run *r =
@@ -476,7 +485,10 @@ void ccn__interp(ccn__exec *x) {
   r->pool.heap = h;
   ccn__arena_init(&r->arena, h);
   CCN__TRY(h, trap)
-  { run(r); }
+  {
+    start(r);
+    body(r, user);
+  }
   CCN__CATCH(h, trap)
   {
     drop(r);
@@ -484,3 +496,5 @@ void ccn__interp(ccn__exec *x) {
   }
   drop(r);
 }
+
+void ccn__interp(ccn__exec *x) { ccn__interp_with(x, run, NULL); }

@@ -19,6 +19,8 @@ typedef struct ccn__exec {
   ccn__tensor **result; /* for each output, filled in: new tensors (pushed on rt->temps); owed values are
                                    folded to one value a rank, rounded to the dtype */
   const char *label;    /* the program's name, for --watch and messages */
+  const void *text; /* tells programs apart that have one name: the syntax of `P with s`, or of the program */
+  const char *schedule; /* of `P with s`, the last one; or NULL */
   bool unshared;        /* every rank computes replicated values for itself; differing bits are CCN0699 */
 } ccn__exec;
 

@@ -4,12 +4,13 @@
  * The group of a rank: the ranks that have its coordinates on the axes not named, in row-major order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "interp_eval.h"
+#include "order.h"
 
 enum { NOBODY = CCN__MAX_RANKS };
 
 static uint32_t named(const ccn__node *n) { return (uint32_t)ccn__attr_int(n->attrs, CCN__A_OVER, 0); }
 
-static void find_group(const ccn__mesh *m, uint32_t over, uint32_t rank, ccn__ranks *out) {
+void ccn__collective_group(const ccn__mesh *m, uint32_t over, uint32_t rank, ccn__ranks *out) {
   const uint32_t world = ccn__mesh_world(m);
   out->n = 0;
   for (uint32_t k = 0; k < world; k++) {
@@ -21,7 +22,7 @@ static void find_group(const ccn__mesh *m, uint32_t over, uint32_t rank, ccn__ra
 }
 
 /* The rank with coordinate `root` on every named axis. */
-static uint32_t root_of(const ccn__mesh *m, uint32_t over, uint32_t rank, int64_t root) {
+uint32_t ccn__collective_root(const ccn__mesh *m, uint32_t over, uint32_t rank, int64_t root) {
   for (uint32_t a = 0; a < m->naxes; a++)
     if (over >> a & 1) rank = rank - (ccn__mesh_coord(m, rank, a) - (uint32_t)root) * ccn__mesh_stride(m, a);
   return rank;
@@ -50,71 +51,99 @@ static void combine(lanes *l, uint32_t i, uint32_t k) {
   l->lane[i] = to;
 }
 
-/* ((l0 + l1) + l2) + ... of the `count` lanes from `first`, `step` apart. */
-static void combine_row(lanes *l, uint32_t first, uint32_t step, uint32_t count) {
-  for (uint32_t i = 1; i < count; i++) combine(l, first, first + i * step);
-}
-
-static void combine_tree(lanes *l) {
-  for (uint32_t step = 1; step < l->n; step *= 2)
-    for (uint32_t i = 0; i + step < l->n; i += 2 * step) combine(l, i, i + step);
-}
+/* An order of adding, for some of the elements. */
+typedef struct sum_order {
+  ccn__merge merge[CCN__MAX_RANKS];
+  uint32_t sum; /* the lane that holds the sum */
+} sum_order;
 
 /* Over the first declared axis, then those results over the next. */
-static void combine_axes(lanes *l, const ccn__mesh *m, uint32_t over) {
-  uint32_t n = l->n;
+static void order_of_axes(sum_order *o, const ccn__mesh *m, uint32_t over, uint32_t n) {
+  uint32_t done = 0;
   for (uint32_t a = 0; a < m->naxes; a++) {
     if (!(over >> a & 1)) continue;
     const uint32_t size = (uint32_t)m->size[a], rest = n / size;
-    for (uint32_t i = 0; i < rest; i++) combine_row(l, i, rest, size);
+    for (uint32_t i = 0; i < rest; i++)
+      for (uint32_t k = 1; k < size; k++)
+        o->merge[done++] = (ccn__merge){(uint16_t)i, (uint16_t)(i + k * rest)};
     n = rest;
   }
+  o->sum = 0;
 }
 
-/* A ring's or a library's order is not the interpreter's to imitate: engines are compared within a bound there. */
-static void combine_all(lanes *l, const ccn__job *j, uint32_t over) {
-  const int64_t order = ccn__attr_int(j->n->attrs, CCN__A_ORDER, CCN__ORDER_RANK);
-  if (order == CCN__ORDER_TREE) combine_tree(l);
-  else if (order == CCN__ORDER_AXIS) combine_axes(l, j->r->mesh, over);
-  else combine_row(l, 0, 1, l->n);
+/* A library's order is nobody's to imitate: it is taken as rank order, and engines are compared within a bound. */
+static void find_order(sum_order *o, const ccn__job *j, uint32_t n, uint32_t anchor) {
+  const int64_t packed = ccn__attr_int(j->n->attrs, CCN__A_ORDER, CCN__ORDER_RANK);
+  const ccn__order order = ccn__order_of(packed);
+  if (order == CCN__ORDER_AXIS) order_of_axes(o, j->r->mesh, named(j->n), n);
+  else o->sum = ccn__order_merges(order, ccn__order_group(packed), n, anchor, o->merge);
 }
 
 static ccn__redop operator_of(const ccn__node *n) {
   return (ccn__redop)ccn__attr_int(n->attrs, CCN__A_RED, 0);
 }
 
-/* One value an element and rank: added in the node's order. */
+/* What add_job works with. */
+typedef struct adding {
+  ccn__job *j;
+  lanes l;
+  ccn__dtype t;
+  ccn__view view[CCN__MAX_RANKS];
+  char *raw, *to;
+} adding;
+
+/* Elements [e, e + width) of the result, at most a block. */
+static void add_block(adding *a, const sum_order *o, int64_t e, size_t width) {
+  lanes *l = &a->l;
+  l->width = width;
+  for (uint32_t i = 0; i < l->n; i++) {
+    char *slot = l->slot + (size_t)i * CCN__BLOCK_BYTES;
+    l->lane[i] = ccn__view_as(&a->view[i], l->acc, a->t, e, width, a->t == l->acc ? slot : a->raw, slot);
+  }
+  for (uint32_t i = 0; i + 1 < l->n; i++) combine(l, o->merge[i].to, o->merge[i].from);
+  const void *sum = l->lane[o->sum];
+  if (ccn__redop_table[l->op].averages) {
+    char *slot = l->slot + (size_t)o->sum * CCN__BLOCK_BYTES;
+    if (sum != slot) memcpy(slot, sum, width * ccn__dtype_size(l->acc)); /* one rank: nobody's copy */
+    ccn__redop_divide(l->acc, slot, width, l->n);
+    sum = slot;
+  }
+  ccn__convert(a->t, a->to + (size_t)e * ccn__dtype_size(a->t), l->acc, sum, width);
+  ccn__tick(a->j->r, (int64_t)(width * l->n));
+}
+
+static void add_range(adding *a, const sum_order *o, int64_t start, int64_t end) {
+  for (int64_t e = start; e < end; e += CCN__BLOCK)
+    add_block(a, o, e, end - e < CCN__BLOCK ? (size_t)(end - e) : CCN__BLOCK);
+}
+
+/* One value an element and rank: added in the node's order. An all-reduce's may change from slice to slice; of the
+ * others the anchor is the rank that has the result. */
 static void add_job(ccn__job *j) {
   const ccn__value *x = j->user;
-  const uint32_t over = named(j->n);
-  const ccn__dtype t = (ccn__dtype)x->dtype;
-  lanes l = {.op = operator_of(j->n), .acc = ccn__dtype_acc(t)};
-  const bool averages = ccn__redop_table[l.op].averages;
+  adding a = {.j = j, .t = (ccn__dtype)x->dtype};
   ccn__ranks group;
-  ccn__view view[CCN__MAX_RANKS];
-  find_group(j->r->mesh, over, j->rank, &group);
-  l.n = group.n;
-  for (uint32_t i = 0; i < group.n; i++)
-    ccn__view_of(j->r, j->n, &view[i], x, group.at[i], j->out->rank, j->out->dim, &j->box);
+  sum_order order;
+  uint32_t own = 0, slices = 1;
+  ccn__collective_group(j->r->mesh, named(j->n), j->rank, &group);
+  a.l = (lanes){.op = operator_of(j->n), .acc = ccn__dtype_acc(a.t), .n = group.n};
+  for (uint32_t i = 0; i < group.n; i++) {
+    ccn__view_of(j->r, j->n, &a.view[i], x, group.at[i], j->out->rank, j->out->dim, &j->box);
+    if (group.at[i] == j->rank) own = i;
+  }
   ccn__buf *room = ccn__buf_new(&j->r->pool, ((size_t)group.n + 1) * CCN__BLOCK_BYTES);
-  l.slot = room->data;
-  char *raw = l.slot + (size_t)group.n * CCN__BLOCK_BYTES, *to = ccn__job_new(j);
-  for (int64_t e = 0; e < j->box.elements; e += CCN__BLOCK) {
-    const int64_t left = j->box.elements - e;
-    l.width = left < CCN__BLOCK ? (size_t)left : CCN__BLOCK;
-    for (uint32_t i = 0; i < group.n; i++) {
-      char *slot = l.slot + (size_t)i * CCN__BLOCK_BYTES;
-      l.lane[i] = ccn__view_as(&view[i], l.acc, t, e, l.width, t == l.acc ? slot : raw, slot);
-    }
-    combine_all(&l, j, over);
-    if (averages) {
-      if (l.lane[0] != l.slot)
-        memcpy(l.slot, l.lane[0], l.width * ccn__dtype_size(l.acc)); /* one rank: nobody's copy */
-      ccn__redop_divide(l.acc, l.slot, l.width, group.n);
-      l.lane[0] = l.slot;
-    }
-    ccn__convert(t, to + (size_t)e * ccn__dtype_size(t), l.acc, l.lane[0], l.width);
-    ccn__tick(j->r, (int64_t)(l.width * group.n));
+  a.l.slot = room->data;
+  a.raw = a.l.slot + (size_t)group.n * CCN__BLOCK_BYTES;
+  a.to = ccn__job_new(j);
+  if (j->n->op == CCN__OP_ALLREDUCE) {
+    own = 0;
+    slices = ccn__order_slices(ccn__order_of(ccn__attr_int(j->n->attrs, CCN__A_ORDER, 0)), group.n);
+  }
+  for (uint32_t s = 0; s < slices; s++) {
+    int64_t start, end;
+    ccn__slice_range(j->box.elements, 1, slices, s, &start, &end);
+    find_order(&order, j, group.n, slices > 1 ? s : own);
+    add_range(&a, &order, start, end);
   }
   ccn__buf_unref(room);
 }
@@ -122,7 +151,7 @@ static void add_job(ccn__job *j) {
 /* Parts of a tree: merged, whatever the order of the ranks. */
 static void merge_job(ccn__job *j) {
   ccn__ranks group;
-  find_group(j->r->mesh, named(j->n), j->rank, &group);
+  ccn__collective_group(j->r->mesh, named(j->n), j->rank, &group);
   ccn__merge_parts(j, j->user, &group, ccn__redop_table[operator_of(j->n)].averages ? group.n : 1);
 }
 
@@ -184,13 +213,13 @@ static void assemble(ccn__job *j, const ccn__value *x, const ccn__ranks *from) {
 
 static void group_job(ccn__job *j) {
   ccn__ranks group;
-  find_group(j->r->mesh, named(j->n), j->rank, &group);
+  ccn__collective_group(j->r->mesh, named(j->n), j->rank, &group);
   assemble(j, j->user, &group);
 }
 
 static void root_job(ccn__job *j) {
   const int64_t root = ccn__attr_int(j->n->attrs, CCN__A_ROOT, 0);
-  const ccn__ranks source = {1, {root_of(j->r->mesh, named(j->n), j->rank, root)}};
+  const ccn__ranks source = {1, {ccn__collective_root(j->r->mesh, named(j->n), j->rank, root)}};
   assemble(j, j->user, &source);
 }
 
@@ -215,7 +244,7 @@ static void blocks_job(ccn__job *j) {
   const ccn__value *x = j->user;
   const uint32_t dim = (uint32_t)ccn__attr_int(j->n->attrs, CCN__A_DIM, 0);
   ccn__ranks group;
-  find_group(j->r->mesh, named(j->n), j->rank, &group);
+  ccn__collective_group(j->r->mesh, named(j->n), j->rank, &group);
   int64_t from[CCN__MAX_RANK] = {0}, to[CCN__MAX_RANK] = {0}, extent[CCN__MAX_RANK];
   if (dim >= x->rank || j->box.extent[dim] % group.n)
     ccn__defect(j->r, j->n, "does not divide into equal blocks");
@@ -253,7 +282,7 @@ static int64_t sender(const ccn__node *n, int64_t to, int64_t size) {
 }
 
 /* Every named axis moves in the same way. */
-static uint32_t sender_rank(const ccn__mesh *m, const ccn__node *n, uint32_t rank) {
+uint32_t ccn__collective_sender(const ccn__mesh *m, const ccn__node *n, uint32_t rank) {
   uint32_t from = rank;
   for (uint32_t a = 0; a < m->naxes; a++) {
     if (!(named(n) >> a & 1)) continue;
@@ -266,7 +295,7 @@ static uint32_t sender_rank(const ccn__mesh *m, const ccn__node *n, uint32_t ran
 }
 
 static void shift_job(ccn__job *j) {
-  const uint32_t from = sender_rank(j->r->mesh, j->n, j->rank);
+  const uint32_t from = ccn__collective_sender(j->r->mesh, j->n, j->rank);
   const ccn__dtype t = (ccn__dtype)j->out->dtype;
   char element[8];
   if (from != NOBODY) {

@@ -79,7 +79,7 @@ void ccn__eval_elem(ccn__run *r, const ccn__node *n, ccn__id id) {
   const ccn__kernel_id kernel = (ccn__kernel_id)ccn__op_table[n->op].kernel;
   if (n->nin > 3 || !ccn__kernel_exists(kernel, ccn__dtype_acc((ccn__dtype)x->dtype)))
     ccn__defect(r, n, "has no kernel for this dtype");
-  ccn__buf *room = ccn__buf_new(&r->pool, sizeof(scratch));
+  ccn__buf *room = ccn__buf_room(&r->pool, sizeof(scratch));
   ccn__each_rank(r, n, r->value[id], elem_job, room);
   ccn__buf_unref(room);
 }

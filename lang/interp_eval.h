@@ -81,6 +81,14 @@ typedef void ccn__eval_fn(ccn__run *r, const ccn__node *n, ccn__id id);
 #include "ops.def"
 #undef OP
 
+/* interp.c, for those who walk a graph in their own way (interp_plan.c): */
+typedef void ccn__run_fn(ccn__run *r, void *user);
+void ccn__interp_with(ccn__exec *x, ccn__run_fn *body, void *user); /* sets up a run, calls body, cleans up */
+ccn__value *ccn__value_prepare(ccn__run *r, ccn__id id); /* the node's value with its sizes, without buffers */
+void ccn__run_node(ccn__run *r, ccn__id id);             /* prepares and evaluates; operands are there */
+void ccn__value_release(ccn__run *r, ccn__value *v);     /* its buffers; v may be NULL */
+void ccn__run_finish(ccn__run *r);                       /* outputs and updates are there: results and stores */
+
 /* Operand i, folded to one value a rank if it is owed in parts; with `raw` as it is. */
 ccn__value *ccn__operand(ccn__run *r, const ccn__node *n, uint32_t i);
 ccn__value *ccn__operand_raw(ccn__run *r, const ccn__node *n, uint32_t i);
@@ -126,6 +134,15 @@ const char *ccn__index_text(ccn__run *r, uint32_t ndims, const ccn__box *box, in
 /* CCN0605: element i of the indices (a box of ndims dims) is outside 0 .. extent - 1. */
 CCN__NORETURN void ccn__index_raise(ccn__job *j, uint32_t ndims, const ccn__box *box, int64_t i,
                                     int64_t index, int64_t extent);
+
+/* interp_collective.c: the group of a rank; the rank of its group with coordinate `root`; the rank whose value arrives
+ * by a shift or permute, or a number beyond all ranks. */
+void ccn__collective_group(const ccn__mesh *m, uint32_t over, uint32_t rank, ccn__ranks *out);
+uint32_t ccn__collective_root(const ccn__mesh *m, uint32_t over, uint32_t rank, int64_t root);
+uint32_t ccn__collective_sender(const ccn__mesh *m, const ccn__node *n, uint32_t rank);
+
+/* interp_traffic.c: after a node was evaluated. */
+void ccn__count_traffic(ccn__run *r, const ccn__node *n, ccn__id id);
 
 /* interp_watch.c */
 void ccn__watch_node(ccn__run *r, const ccn__node *n, ccn__id id);

@@ -35,15 +35,8 @@ static stream open_stream(ccn__job *j, const ccn__value *step) {
 /* Words 0 and 1 of the local elements [first, first + n). */
 static void draw(ccn__job *j, const stream *q, int64_t first, size_t n, uint32_t *w0, uint32_t *w1) {
   int64_t index[CCN__BLOCK];
-  uint32_t out[4];
   ccn__global_indices(j->out->rank, j->out->dim, &j->box, first, n, index);
-  for (size_t i = 0; i < n; i++) {
-    const uint64_t e = (uint64_t)index[i];
-    const uint32_t counter[4] = {(uint32_t)e, (uint32_t)(e >> 32), q->step, q->hash};
-    ccn__philox(counter, q->key, out);
-    w0[i] = out[0];
-    w1[i] = out[1];
-  }
+  ccn__philox_words(index, n, (const uint32_t[]){q->step, q->hash}, q->key, w0, w1);
 }
 
 /* ---- rand, randn, randint, bernoulli: n numbers of dtype t from their words ------------------------------------------- */

@@ -7,9 +7,9 @@
 /* ---- parameters, state ------------------------------------------------------------------------------------------- */
 
 static const ccn__tensor *argument(ccn__run *r, const ccn__node *n, ccn__id id) {
-  for (uint32_t i = 0; i < r->g->params.n; i++)
-    if (r->g->params.at[i].node == id) return r->x->arg[i];
-  ccn__defect(r, n, "is no parameter");
+  int64_t i = ccn__attr_int(n->attrs, CCN__A_NUMBER, -1);
+  if (i < 0 || i >= r->g->params.n || r->g->params.at[i].node != id) ccn__defect(r, n, "is no parameter");
+  return r->x->arg[i];
 }
 
 void ccn__eval_param(ccn__run *r, const ccn__node *n, ccn__id id) {

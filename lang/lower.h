@@ -7,6 +7,7 @@
 #ifndef CCN_LANG_LOWER_H
 #define CCN_LANG_LOWER_H
 
+#include "host_op.h"
 #include "program.h"
 
 typedef enum ccn__bkind {
@@ -64,6 +65,7 @@ typedef struct ccn__scope {
 void ccn__scope_push(ccn__arena *a, ccn__scope *s, ccn__name name, ccn__bv v);
 void ccn__scope_cut(ccn__scope *s, uint32_t n);                /* forgets all bindings from position n on */
 ccn__bv *ccn__scope_find(const ccn__scope *s, ccn__name name); /* the last one, or NULL */
+uint32_t ccn__scope_position(const ccn__scope *s, ccn__name name); /* of the last one, or CCN__NO_INDEX */
 
 typedef struct ccn__inline { /* one program's text being walked */
   struct ccn__inline *outer;
@@ -121,6 +123,17 @@ void ccn__lower_block(ccn__lower *l, const ccn__ast *block);
 void ccn__bind(ccn__lower *l, ccn__name name, ccn__bv v);
 void ccn__lower_finish(ccn__lower *l, ccn__bv result, ccn__span span); /* outputs, CCN0224, dead code */
 
+/* ---- lower_blocks.c ---- */
+void ccn__lower_on_statement(ccn__lower *l, const ccn__ast *s);
+void ccn__lower_for_statement(ccn__lower *l, const ccn__ast *s);
+void ccn__lower_repeat_statement(ccn__lower *l, const ccn__ast *s);
+void ccn__lower_if_statement(ccn__lower *l, const ccn__ast *s);
+
+/* lower.c, for lower_blocks.c */
+void ccn__lower_statement(ccn__lower *l, const ccn__ast *s);
+ccn__name ccn__lower_full_name(ccn__lower *l, ccn__name name);
+void ccn__lower_bind_pattern(ccn__lower *l, const ccn__ast *pattern, ccn__bv v);
+
 /* ---- lower_expr.c ---- */
 ccn__bv ccn__lower_expr(ccn__lower *l, const ccn__ast *e);
 ccn__bv *ccn__lookup(ccn__lower *l, ccn__name name); /* innermost binding in this text, or NULL */
@@ -128,6 +141,7 @@ ccn__bv *ccn__lookup(ccn__lower *l, ccn__name name); /* innermost binding in thi
  * literal alone is CCN0103). CCN__NO_ID after an error. */
 ccn__id ccn__as_node(ccn__lower *l, ccn__bv v, int t);
 bool ccn__is_node(ccn__bv v);
+bool ccn__is_boolean(const ccn__lit *x); /* true, false, comparisons of sizes */
 /* check: a script constant whose value is not known, a number or anything else */
 bool ccn__is_unknown(ccn__bv v);
 const ccn__type *ccn__type_of(const ccn__lower *l, ccn__bv v); /* of a NODE */
@@ -167,6 +181,9 @@ typedef struct ccn__index_arg { /* x[start:end] or x[start] */
   ccn__span span;
 } ccn__index_arg;
 ccn__bv ccn__build_index(ccn__lower *l, ccn__bv x, const ccn__index_arg *items, uint32_t n, ccn__span span);
+/* lower_host.c: an op of the host */
+ccn__bv ccn__build_host(ccn__lower *l, const struct ccn__host_op *op, const ccn__opd *args, uint32_t nargs,
+                        ccn__span span);
 /* A node with inference; reports; CCN__NO_ID after an error. `spans` of the operands' expressions may be NULL. */
 ccn__id ccn__emit(ccn__lower *l, ccn__op op, const ccn__id *in, uint32_t nin, ccn__attrs attrs,
                   const ccn__type *want, ccn__span span);

@@ -1,4 +1,4 @@
-/* lower_build.h: what the build_* functions of lower_ops.c, lower_composed.c and lower_collective.c share: an op
+/* lower_build.h: what the build_* functions of lower_ops.c, lower_shape.c, lower_makers.c and others share: an op
  * call whose arguments have been put into the slots of its parameter list.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef CCN_LANG_LOWER_BUILD_H
@@ -31,6 +31,9 @@ bool ccn__slot_dim(ccn__build *b, const char *name, uint32_t rank, int64_t other
 bool ccn__slot_dims(ccn__build *b, const char *name, uint32_t rank, int64_t *out, uint8_t *out_n);
 const ccn__type *ccn__slot_type(ccn__build *b, const char *name);
 ccn__bv ccn__build_fail(ccn__build *b, uint16_t code, ccn__span span, const char *label, const char *text);
+/* With a cure of its own instead of the code's. */
+ccn__bv ccn__build_fail_cure(ccn__build *b, uint16_t code, ccn__span span, const char *label,
+                             const char *text, const char *cure);
 
 static inline ccn__bv ccn__built(ccn__build *b, ccn__id id) { return ccn__bv_node(id, b->span); }
 static inline const ccn__type *ccn__ntype(const ccn__lower *l, ccn__id id) { return l->g->nodes.at[id].type; }
@@ -40,6 +43,16 @@ ccn__id ccn__step1(ccn__build *b, ccn__op op, ccn__id x);
 ccn__id ccn__step2(ccn__build *b, ccn__op op, ccn__id x, ccn__id y);
 ccn__id ccn__step_lit(ccn__build *b, const ccn__lit *lit, ccn__dtype t);
 ccn__id ccn__step_cast(ccn__build *b, ccn__dtype t, ccn__id x);
+
+/* ---- lower_slots.c ---- */
+bool ccn__build_fill_slots(ccn__build *b, const ccn__opd *args, uint32_t nargs);
+bool ccn__build_normal_dim(ccn__build *b, ccn__span span, uint32_t rank, int64_t *d);
+ccn__bv ccn__build_not_whole(ccn__build *b, const char *slot, const char *cure);
+bool ccn__build_fractional(ccn__bv v);
+void ccn__build_read_slots(ccn__build *b);
+
+/* ---- lower_ops.c ---- */
+int ccn__build_common_dtype(ccn__lower *l, const ccn__bv *v, uint32_t n);
 
 /* clang-format off */
 #define BUILDERS(X) \

@@ -144,7 +144,8 @@ static bool unit(ccn__build *b, ccn__attr *out) {
   out->dim = u->ast ? ccn__lower_dim(b->l, u->ast) : ccn__bv_dim(b->l, u->value);
   if (!out->dim) return false;
   if (!ccn__dim_is_const(out->dim, &v) || v >= 1) return true;
-  (void)ccn__build_fail(b, 310, u->span, "not positive", "the unit of a cut is at least 1");
+  (void)ccn__build_fail_cure(b, 310, u->span, "not positive", "the unit of a cut is at least 1",
+                             "leave `unit:` out, or give the number of elements that stay together");
   return false;
 }
 

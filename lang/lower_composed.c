@@ -78,7 +78,7 @@ static ccn__id extent(ccn__build *b, ccn__id x, const int64_t *dims, uint8_t n, 
   const ccn__dim *p = ccn__dim_const(b->l->arena, 1);
   for (uint8_t i = 0; i < n && p; i++) p = ccn__dim_mul(b->l->arena, p, t->dim[dims[i]]);
   if (!p) {
-    (void)ccn__build_fail(b, 310, b->span, "here", "the extent is too large");
+    (void)ccn__build_fail_cure(b, 310, b->span, "here", "the extent is too large", "an extent fits 64 bits");
     return CCN__NO_ID;
   }
   return ccn__step_lit(b, ccn__lit_dim(b->l->arena, p), dtype);

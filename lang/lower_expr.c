@@ -1,6 +1,7 @@
 /* lower_expr.c: expressions of programs: names, literals, operators, calls.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lower.h"
+#include "script.h"
 
 ccn__bv ccn__bv_node(ccn__id id, ccn__span span) {
   if (id == CCN__NO_ID) return CCN__B_FAIL;
@@ -54,10 +55,18 @@ static const ccn__lit *unknown_lit(ccn__lower *l) {
   return u;
 }
 
+static ccn__bv refuse_tensor(ccn__lower *l, ccn__span span) {
+  ccn__diag *d = ccn__lower_error(l, 805, span, "a tensor of the script",
+                                  "a program cannot read a tensor of the script by name");
+  ccn__hint(l->ds, d, "pass it as an argument");
+  return CCN__B_FAIL;
+}
+
 ccn__bv ccn__from_val(ccn__lower *l, ccn__val v, ccn__span span) {
   ccn__bv r = {.span = span};
   switch (v.kind) {
   case CCN__V_NONE:
+    if (v.b) return refuse_tensor(l, span);
     r.kind = l->check ? CCN__B_LIT : CCN__B_NONE;
     if (l->check) r.lit = unknown_lit(l);
     return r;
@@ -92,10 +101,7 @@ ccn__bv ccn__from_val(ccn__lower *l, ccn__val v, ccn__span span) {
   case CCN__V_TENSOR: {
     ccn__val number;
     if (ccn__tensor_number(v.tensor, &number)) return ccn__from_val(l, number, span);
-    ccn__diag *d = ccn__lower_error(l, 805, span, "a tensor of the script",
-                                    "a program cannot read a tensor of the script by name");
-    ccn__hint(l->ds, d, "pass it as an argument");
-    return CCN__B_FAIL;
+    return refuse_tensor(l, span);
   }
   default:
     ccn__lower_error(l, 805, span, "not usable here", "%s of the script cannot be used in a program",
@@ -113,13 +119,17 @@ static ccn__bv unknown_name(ccn__lower *l, const ccn__ast *e) {
   for (uint32_t i = 0; i < names; i++) ccn__nearest_try(&near, l->frame->names.at[i].name);
   for (uint32_t i = 0; i < l->frame->dims.n; i++) ccn__nearest_try(&near, l->frame->dims.at[i].name);
   for (int i = 0; i < CCN__OP_COUNT; i++)
-    if (ccn__op_table[i].kind != CCN__KIND_STRUCT) ccn__nearest_try(&near, ccn__op_table[i].name);
+    if (ccn__op_callable(ccn__op_table[i].name)) ccn__nearest_try(&near, ccn__op_table[i].name);
   static const char *const others[] = {"zeros", "ones", "size"};
   for (size_t i = 0; i < CCN__COUNT(others); i++) ccn__nearest_try(&near, others[i]);
   const ccn__env *c = l->frame->program ? l->frame->program->constants : NULL;
   for (uint32_t i = 0; c && i < c->n; i++) ccn__nearest_try(&near, c->at[i].name);
   ccn__diag *d = ccn__lower_error(l, 801, e->span, "not known here", "unknown name `%s`", e->name);
-  if (near.best) ccn__hint(l->ds, d, "did you mean `%s`?", near.best);
+  if (ccn__builtin_find(e->name))
+    ccn__hint(l->ds, d, "`%s` is for scripts; a value of a program is returned, or shown with --watch",
+              e->name);
+  else if (near.best) ccn__hint(l->ds, d, "did you mean `%s`?", near.best);
+  else ccn__hint(l->ds, d, "name a value with %s = ... above, or define it in the script", e->name);
   return CCN__B_FAIL;
 }
 
@@ -170,32 +180,41 @@ static ccn__id enter_blocks(ccn__lower *l, ccn__on_block *on, ccn__id id) {
   return to;
 }
 
-static bool is_boolean(const ccn__lit *x) {
+bool ccn__is_boolean(const ccn__lit *x) {
   return x->kind == CCN__LIT_BOOL ||
          ((x->kind == CCN__LIT_UNARY || x->kind == CCN__LIT_BINARY) && x->op >= CCN__T_LT);
 }
 
+static bool divides(const ccn__lit *x) {
+  return x->kind == CCN__LIT_BINARY && (x->op == CCN__T_SLASH || divides(x->x) || divides(x->y));
+}
+
+/* Whether a number is a fraction says its spelling, so that it is known before the sizes are. */
+static ccn__id fraction(ccn__lower *l, ccn__bv v, ccn__dtype t) {
+  bool quotient = divides(v.lit);
+  ccn__diag *d =
+    ccn__lower_error(l, 103, v.span, quotient ? "`/` gives a fraction" : "not a whole number's spelling",
+                     "a fractional literal meets %s", ccn__dtype_name(t));
+  ccn__hint(l->ds, d,
+            quotient ? "divide with `//`, which rounds down, or cast the other operand first, as in `f32(x)`"
+                     : "cast the other operand first, as in `f32(x)`");
+  return CCN__NO_ID;
+}
+
 static ccn__id constant(ccn__lower *l, ccn__bv v, ccn__dtype t) {
   ccn__number n;
-  if (v.lit->kind != CCN__LIT_UNKNOWN && is_boolean(v.lit) != (t == CCN__BOOL)) {
-    ccn__diag *d = ccn__lower_error(l, 103, v.span, "not of that kind",
-                                    is_boolean(v.lit) ? "a boolean literal meets %s" : "a number meets %s",
-                                    ccn__dtype_name(t));
+  if (v.lit->kind != CCN__LIT_UNKNOWN && ccn__is_boolean(v.lit) != (t == CCN__BOOL)) {
+    ccn__diag *d = ccn__lower_error(
+      l, 103, v.span, "not of that kind",
+      ccn__is_boolean(v.lit) ? "a boolean literal meets %s" : "a number meets %s", ccn__dtype_name(t));
     ccn__hint(l->ds, d,
               t == CCN__BOOL ? "compare, as in `x != 0`, to get a bool"
                              : "select with `where(condition, x, y)`, or cast the condition");
     return CCN__NO_ID;
   }
   const char *why = ccn__lit_eval(v.lit, NULL, &n);
-  if (!why && !n.unknown) {
-    if (n.is_float && !ccn__dtype_is_float(t)) {
-      ccn__diag *d = ccn__lower_error(l, 103, v.span, "not a whole number's spelling",
-                                      "a fractional literal meets %s", ccn__dtype_name(t));
-      ccn__hint(l->ds, d, "cast the other operand first, as in `f32(x)`");
-      return CCN__NO_ID;
-    }
-    why = ccn__number_fits(n, t);
-  }
+  if (!why && n.is_float && !ccn__dtype_is_float(t)) return fraction(l, v, t);
+  if (!why) why = ccn__number_fits(n, t);
   if (why) {
     ccn__diag *d =
       ccn__lower_error(l, 102, v.span, "does not fit", "this literal %s in %s", why, ccn__dtype_name(t));
@@ -215,10 +234,7 @@ ccn__id ccn__as_node(ccn__lower *l, ccn__bv v, int t) {
   if (v.kind == CCN__B_LIT) {
     if (t >= 0) return constant(l, v, (ccn__dtype)t);
     ccn__number n;
-    bool boolean =
-      v.lit->kind == CCN__LIT_BOOL ||
-      ((v.lit->kind == CCN__LIT_UNARY || v.lit->kind == CCN__LIT_BINARY) && v.lit->op >= CCN__T_LT);
-    if (boolean && !ccn__lit_eval(v.lit, NULL, &n)) return constant(l, v, CCN__BOOL);
+    if (ccn__is_boolean(v.lit) && !ccn__lit_eval(v.lit, NULL, &n)) return constant(l, v, CCN__BOOL);
     ccn__diag *d =
       ccn__lower_error(l, 103, v.span, "has no dtype", "a literal alone, where nothing fixes its dtype");
     ccn__hint(l->ds, d, "write its dtype, as in `f32(3)`");
@@ -248,7 +264,8 @@ bool ccn__lit_number(ccn__lower *l, ccn__bv v, const char *what, ccn__number *ou
 
 static bool uses_extent(const ccn__lower *l, const ccn__lit *x) {
   if (x->kind == CCN__LIT_UNARY) return uses_extent(l, x->x);
-  if (x->kind == CCN__LIT_BINARY) return uses_extent(l, x->x) || uses_extent(l, x->y);
+  if (x->kind == CCN__LIT_BINARY || x->kind == CCN__LIT_CALL)
+    return uses_extent(l, x->x) || (x->y && uses_extent(l, x->y));
   if (x->kind != CCN__LIT_DIM) return false;
   for (uint32_t s = 0; s < l->g->symbols.n; s++)
     if (l->g->symbols.at[s].kind != CCN__SYM_SIZE && ccn__dim_uses(x->dim, s)) return true;
@@ -277,6 +294,14 @@ bool ccn__lit_i64(ccn__lower *l, ccn__bv v, const char *what, int64_t *out) {
 
 /* ---- operators ---- */
 
+static const char *arithmetic_cure(const char *why) {
+  if (strstr(why, "zero")) return "the divisor is 0: choose another, or decide with `if` in the script";
+  if (strstr(why, "kind"))
+    return "`and`, `or` and `not` take booleans, as in `N > 1 and M > 1`; the others take numbers";
+  if (strstr(why, "64 bits")) return "whole numbers have 64 bits: compute with a float, as in `1.0 * x`";
+  return "compute it in the script, and pass it";
+}
+
 static ccn__bv operation(ccn__lower *l, ccn__oper op, ccn__bv x, ccn__bv y, ccn__span span, bool unary) {
   if (x.kind == CCN__B_ERROR || (!unary && y.kind == CCN__B_ERROR)) return CCN__B_FAIL;
   bool strings = !unary && x.kind == CCN__B_STRING && y.kind == CCN__B_STRING;
@@ -291,7 +316,8 @@ static ccn__bv operation(ccn__lower *l, ccn__oper op, ccn__bv x, ccn__bv y, ccn_
   const ccn__lit *r =
     unary ? ccn__lit_unary(l->arena, op, x.lit, &why) : ccn__lit_binary(l->arena, op, x.lit, y.lit, &why);
   if (r) return of_lit(r, span);
-  ccn__lower_error(l, 810, span, why, "`%s` of these numbers %s", ccn__oper_text(op), why);
+  ccn__diag *d = ccn__lower_error(l, 810, span, why, "`%s` of these numbers %s", ccn__oper_text(op), why);
+  ccn__hint(l->ds, d, "%s", arithmetic_cure(why));
   return CCN__B_FAIL;
 }
 
@@ -333,23 +359,29 @@ static ccn__bv length(ccn__lower *l, const ccn__ast *e) {
   ccn__bv v = e->list.n == 1 ? ccn__lower_expr(l, e->list.at[0]->a) : (ccn__bv){.kind = CCN__B_NONE};
   if (v.kind == CCN__B_ERROR || ccn__is_unknown(v)) return v;
   if (v.kind != CCN__B_LIST && v.kind != CCN__B_TUPLE) {
-    ccn__lower_error(l, 800, e->span, "here", "len() takes one list or tuple");
+    ccn__diag *d = ccn__lower_error(l, 800, e->span, "here", "len() takes one list or tuple");
+    if (v.kind == CCN__B_NODE)
+      ccn__hint(l->ds, d, "a tensor's extents are the names in its type: of x: f32[N] it is `N`");
     return CCN__B_FAIL;
   }
   return of_lit(v.abstract ? unknown_lit(l) : ccn__lit_int(l->arena, v.list.n), e->span);
+}
+
+/* Where the parameter of this name stands; an index is made when the first name is met. */
+static uint32_t parameter_named(ccn__lower *l, const ccn__ast_list *ps, ccn__index *by_name, ccn__name name) {
+  for (uint32_t i = by_name->n; i < ps->n; i++) ccn__index_add(l->arena, by_name, ps->at[i]->name, 0, i);
+  return ccn__index_find(by_name, name, 0);
 }
 
 /* Positional and named arguments of a program, in order of its parameters. */
 static bool arrange(ccn__lower *l, const ccn__ast *e, const ccn__ast *program, ccn__bv *out) {
   const ccn__ast_list *ps = &program->params;
   uint32_t next = 0;
+  ccn__index by_name = {0};
   for (uint32_t i = 0; i < ps->n; i++) out[i].kind = CCN__B_NONE;
   for (uint32_t i = 0; i < e->list.n; i++) {
     const ccn__ast *arg = e->list.at[i];
-    uint32_t k = next;
-    if (arg->name)
-      for (k = 0; k < ps->n && ps->at[k]->name != arg->name; k++) {}
-    else next++;
+    uint32_t k = arg->name ? parameter_named(l, ps, &by_name, arg->name) : next++;
     if (k >= ps->n) {
       ccn__diag *d = ccn__lower_error(
         l, arg->name ? 806 : 800, arg->span, "not expected",
@@ -397,6 +429,8 @@ static bool choose_axes(ccn__lower *l, const ccn__ast *e, ccn__program *p, ccn__
                                     ast->axes.n, ast->axes.n == 1 ? "axis" : "axes", ast->name,
                                     l->frame->naxes ? l->frame->axis_name[0] : "dp");
     ccn__note(l->ds, d, ast->nspan, "defined here");
+    ccn__hint(l->ds, d, "name the axes between the name and the arguments, as in `%s<%s>(...)`", ast->name,
+              l->frame->naxes ? l->frame->axis_name[0] : "dp");
     return false;
   }
   for (uint32_t i = 0; i < ast->axes.n && i < CCN__MAX_AXES; i++) {
@@ -500,7 +534,7 @@ static ccn__bv call(ccn__lower *l, const ccn__ast *e) {
   ccn__bv v = ccn__lower_expr(l, f);
   if (v.kind == CCN__B_ERROR) return v;
   if (v.kind == CCN__B_PROGRAM) return call_program(l, e, v.program);
-  if (v.kind == CCN__B_OP && ccn__op_callable(v.name)) {
+  if (v.kind == CCN__B_OP && (ccn__op_callable(v.name) || ccn__host_op_find(l->rt, v.name))) {
     if (e->axes.n) {
       ccn__lower_error(l, 800, e->span, "here", "`%s` takes its axis with `over:`", v.name);
       return CCN__B_FAIL;
@@ -569,7 +603,13 @@ static ccn__bv field(ccn__lower *l, const ccn__ast *e) {
     return CCN__B_FAIL;
   }
   if (x.kind == CCN__B_LIT && x.lit->kind == CCN__LIT_UNKNOWN) return x;
-  ccn__lower_error(l, 805, e->nspan, "not known", "%s has no `%s` in a program", kind_words(x), e->name);
+  ccn__diag *d =
+    ccn__lower_error(l, 805, e->nspan, "not known", "%s has no `%s` in a program", kind_words(x), e->name);
+  if (x.kind == CCN__B_NODE)
+    ccn__hint(l->ds, d,
+              strcmp(e->name, "T") == 0
+                ? "write transpose(x)"
+                : "what is done with a tensor is a call: sum(x); its extents are the names in its type");
   return CCN__B_FAIL;
 }
 

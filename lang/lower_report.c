@@ -34,12 +34,36 @@ const char *ccn__type_text(const ccn__graph *g, const ccn__type *t) {
   return out.at ? out.at : "";
 }
 
+/* As people write it. */
+static const char *pretty(ccn__op op) {
+  switch (op) {
+  case CCN__OP_ADD: return "+";
+  case CCN__OP_SUB: return "-";
+  case CCN__OP_MUL: return "*";
+  case CCN__OP_DIV: return "/";
+  case CCN__OP_FLOORDIV: return "//";
+  case CCN__OP_MOD: return "%";
+  case CCN__OP_POW: return "**";
+  case CCN__OP_LT: return "<";
+  case CCN__OP_LE: return "<=";
+  case CCN__OP_GT: return ">";
+  case CCN__OP_GE: return ">=";
+  case CCN__OP_EQ: return "==";
+  case CCN__OP_NE: return "!=";
+  case CCN__OP_NEG: return "-";
+  case CCN__OP_INDEX: return "[...]";
+  case CCN__OP_ENTER: return "on";
+  default: return ccn__op_table[op].name;
+  }
+}
+
 const char *ccn__node_text(ccn__lower *l, ccn__id id) {
   const ccn__node *n = &l->g->nodes.at[id];
   if (n->name) return ccn__arena_printf(l->arena, "`%s`", n->name);
   if (n->op == CCN__OP_CONST) return "the literal";
   if (n->op == CCN__OP_ENTER) return ccn__node_text(l, n->in[0]);
-  return ccn__arena_printf(l->arena, "the result of `%s`", ccn__op_table[n->op].name);
+  const ccn__attr *host = ccn__attr_find(n->attrs, CCN__A_HOST);
+  return ccn__arena_printf(l->arena, "the result of `%s`", host ? host->text : pretty((ccn__op)n->op));
 }
 
 /* The node that gave the value its placement over the axis: walk up while an operand has the same one. */
@@ -85,26 +109,6 @@ void ccn__note_origin(ccn__lower *l, ccn__diag *d, ccn__id id, int axis) {
   ccn__note(l->ds, d, o->span, "because %s is %s", ccn__node_text(l, from), place_words(l, o->type, axis));
 }
 
-static const char *pretty(ccn__op op) {
-  switch (op) {
-  case CCN__OP_ADD: return "+";
-  case CCN__OP_SUB: return "-";
-  case CCN__OP_MUL: return "*";
-  case CCN__OP_DIV: return "/";
-  case CCN__OP_FLOORDIV: return "//";
-  case CCN__OP_MOD: return "%";
-  case CCN__OP_POW: return "**";
-  case CCN__OP_LT: return "<";
-  case CCN__OP_LE: return "<=";
-  case CCN__OP_GT: return ">";
-  case CCN__OP_GE: return ">=";
-  case CCN__OP_EQ: return "==";
-  case CCN__OP_NE: return "!=";
-  case CCN__OP_INDEX: return "[...]";
-  default: return ccn__op_table[op].name;
-  }
-}
-
 typedef struct words {
   const char *x, *y, *axis, *op, *xtype, *ytype, *why;
 } words;
@@ -133,6 +137,9 @@ static const char *message(ccn__lower *l, const ccn__type_error *e, const ccn__i
     return ccn__arena_printf(a, "`%s` reduces a dim that is cut over %s, but %s is whole there", w.op, w.axis,
                              w.x);
   case 206:
+    if (q->op == CCN__OP_ENTER)
+      return ccn__arena_printf(
+        a, "%s is no value of one coordinate of %s, so that the `on` block cannot read it", w.x, w.axis);
     return ccn__arena_printf(a, "%s does not exist at the same coordinate of %s as the rest of `%s`%s%s", w.x,
                              w.axis, w.op, w.why ? ": " : "", w.why ? w.why : "");
   case 207:
@@ -180,10 +187,23 @@ static const char *message(ccn__lower *l, const ccn__type_error *e, const ccn__i
   }
 }
 
-static const char *cure(ccn__lower *l, const ccn__type_error *e, words w) {
+static const char *dtype_cure(const ccn__infer_in *q, ccn__dtype have) {
+  ccn__op_dtypes want = (ccn__op_dtypes)ccn__op_table[q->op].dtypes;
+  bool indices = q->op == CCN__OP_TAKE || q->op == CCN__OP_SCATTER_ADD || want == CCN__DT_INT;
+  if (have == CCN__BOOL && !indices && want != CCN__DT_FLOAT)
+    return "booleans take `and`, `or`, `not`, `any`, `all`; to count them cast first: i32(x)";
+  if (want == CCN__DT_BOOL) return "compare first, as in `x != 0`";
+  return indices ? "cast it to an integer first: i64(x)" : NULL;
+}
+
+static const char *cure(ccn__lower *l, const ccn__infer_in *q, const ccn__type_error *e, words w) {
   ccn__arena *a = l->arena;
   switch (e->code) {
   case 101: return ccn__arena_printf(a, "cast one of them, as in `f32(%s)`", w.x[0] == '`' ? "x" : "...");
+  case 104: return dtype_cure(q, (ccn__dtype)q->in[e->x >= 0 ? e->x : 0]->dtype);
+  case 206:
+    return q->op == CCN__OP_ENTER ? "`allreduce` an owed value, or `allgather` a sliced one, before the block"
+                                  : NULL;
   case 103: return "cast first, as in `f32(x) / 2`, or use `//`, which rounds down";
   case 203:
     return w.y ? "`allgather` the sliced value, or `reducescatter` the local one"
@@ -195,6 +215,10 @@ static const char *cure(ccn__lower *l, const ccn__type_error *e, words w) {
     return "`allgather` it first, or slice it with a `unit:` that is a multiple of the new inner extent";
   case 210: return "pay it first with `allreduce`, or take each rank's bare piece with `local(x)`";
   case 212: return "it is the same on every rank already: use it as it is";
+  case 305:
+    if (e->y >= 0 || !e->text) return NULL;
+    return ccn__arena_printf(a, "its dims are %s; reshape, transpose and x[0] change the number of dims",
+                             ccn__op_table[q->op].sig);
   case 222: return "`allreduce` a local or owed value, `allgather` a sliced one, before it is stored";
   default: return NULL; /* the code's own hint */
   }
@@ -233,7 +257,7 @@ void ccn__report_type_error(ccn__lower *l, const ccn__infer_in *q, const ccn__id
   }
   ccn__diag *d =
     ccn__lower_error(l, e->code, span, e->text ? e->text : label(e->code), "%s", message(l, e, q, w));
-  const char *hint = cure(l, e, w);
+  const char *hint = cure(l, q, e, w);
   if (hint) ccn__hint(l->ds, d, "%s", hint);
   int axis = e->code >= 200 && e->code < 300 && e->code != 220 && e->code != 221 ? e->axis : -1;
   if (has_x) ccn__note_origin(l, d, in[e->x], axis);

@@ -31,8 +31,11 @@ void ccn__scope_cut(ccn__scope *s, uint32_t n) {
   }
 }
 
+uint32_t ccn__scope_position(const ccn__scope *s, ccn__name name) {
+  return s->nslots ? slot_of(s, name)->last - 1 : CCN__NO_INDEX;
+}
+
 ccn__bv *ccn__scope_find(const ccn__scope *s, ccn__name name) {
-  if (!s->nslots) return NULL;
-  uint32_t last = slot_of(s, name)->last;
-  return last ? &s->at[last - 1].value : NULL;
+  uint32_t i = ccn__scope_position(s, name);
+  return i == CCN__NO_INDEX ? NULL : &s->at[i].value;
 }

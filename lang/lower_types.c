@@ -17,10 +17,27 @@ static void need_whole(ccn__lower *l, const ccn__dim *d, ccn__span span) {
     ccn__need(l, (ccn__constraint){.kind = CCN__NEED_WHOLE, .code = 310, .x = d, .span = span});
 }
 
+/* A literal as an extent: h = N / 2 is what f32[N/2] says. NULL if it is none. Literals are bounded in depth. */
+static const ccn__dim *lit_dim(ccn__lower *l, const ccn__lit *x) {
+  if (x->kind == CCN__LIT_INT) return ccn__dim_const(l->arena, x->i);
+  if (x->kind == CCN__LIT_DIM) return x->dim;
+  if (x->kind != CCN__LIT_BINARY) return NULL;
+  const ccn__dim *a = lit_dim(l, x->x), *b = a ? lit_dim(l, x->y) : NULL;
+  if (!b) return NULL;
+  switch (x->op) {
+  case CCN__T_PLUS: return ccn__dim_add(l->arena, a, b);
+  case CCN__T_MINUS: return ccn__dim_sub(l->arena, a, b);
+  case CCN__T_STAR: return ccn__dim_mul(l->arena, a, b);
+  case CCN__T_SLASH: return ccn__dim_div(l->arena, a, b);
+  default: return NULL;
+  }
+}
+
 const ccn__dim *ccn__bv_dim(ccn__lower *l, ccn__bv v) {
   if (v.kind == CCN__B_ERROR) return NULL;
-  if (v.kind == CCN__B_LIT && v.lit->kind == CCN__LIT_INT) return ccn__dim_const(l->arena, v.lit->i);
-  if (v.kind == CCN__B_LIT && v.lit->kind == CCN__LIT_DIM) return v.lit->dim;
+  const ccn__dim *known = v.kind == CCN__B_LIT ? lit_dim(l, v.lit) : NULL;
+  if (known) need_whole(l, known, v.span);
+  if (known) return known;
   if (v.kind == CCN__B_LIT &&
       v.lit->kind == CCN__LIT_UNKNOWN) /* check: any extent; each use is a symbol of its own */
     return ccn__dim_symbol(
@@ -29,7 +46,11 @@ const ccn__dim *ccn__bv_dim(ccn__lower *l, ccn__bv v) {
                   CCN__SYM_DIM, 0, v.span));
   ccn__diag *d = ccn__lower_error(l, 310, v.span, "not an extent",
                                   "an extent is a whole number, a symbol of the program, or + - * / of them");
-  if (v.kind == CCN__B_NODE) ccn__hint(l->ds, d, "a tensor's value is known only when the program runs");
+  ccn__hint(l->ds, d,
+            v.kind == CCN__B_NODE ? "a tensor's value is known only when the program runs"
+            : v.kind == CCN__B_LIT
+              ? "inside the [ ] of a shape `/` divides extents exactly, as in `f32[N/2]`"
+              : "write a number, a name that stands in a parameter's shape, or a constant of the script");
   return NULL;
 }
 
@@ -65,10 +86,14 @@ static const ccn__dim *dim_of(ccn__lower *l, const ccn__ast *e, bool declare) {
     else if (e->op == CCN__T_MINUS) r = ccn__dim_sub(l->arena, x, y);
     else if (e->op == CCN__T_STAR) r = ccn__dim_mul(l->arena, x, y);
     else r = ccn__dim_div(l->arena, x, y);
-    if (!r)
-      ccn__lower_error(l, 310, e->span, "here",
-                       e->op == CCN__T_SLASH ? "this extent cannot be divided so"
-                                             : "this extent is too large");
+    if (!r) {
+      bool quotient = e->op == CCN__T_SLASH;
+      ccn__diag *d = ccn__lower_error(
+        l, 310, e->span, "here", quotient ? "this extent cannot be divided so" : "this extent is too large");
+      ccn__hint(l->ds, d,
+                quotient ? "divide by a whole number, or by an extent that is a factor, as in `N*M/N`"
+                         : "an extent fits 64 bits");
+    }
     if (r && e->op == CCN__T_SLASH) need_whole(l, r, e->span);
     return r;
   }
@@ -87,7 +112,8 @@ const ccn__dim *ccn__lower_dim(ccn__lower *l, const ccn__ast *e) { return dim_of
 static bool not_negative(ccn__lower *l, const ccn__dim *d, ccn__span span) {
   int64_t v;
   if (!ccn__dim_is_const(d, &v) || v >= 0) return true;
-  ccn__lower_error(l, 310, span, "negative", "an extent cannot be %lld", (long long)v);
+  ccn__diag *e = ccn__lower_error(l, 310, span, "negative", "an extent cannot be %lld", (long long)v);
+  ccn__hint(l->ds, e, "extents are 0 or more");
   return false;
 }
 
@@ -102,15 +128,29 @@ static const ccn__ast *place_arg(const ccn__ast *p, const char *name, uint32_t p
   return NULL;
 }
 
+/* sliced(0, unit: u): one argument by position or by name, and what is named `unit`. */
+static bool arguments_known(ccn__lower *l, const ccn__ast *p, const char *first) {
+  for (uint32_t i = 0; i < p->list.n; i++) {
+    const ccn__ast *a = p->list.at[i];
+    bool unit = a->name && strcmp(a->name, "unit") == 0 && strcmp(p->name, "sliced") == 0;
+    if (unit || (a->name ? strcmp(a->name, first) == 0 : i == 0)) continue;
+    ccn__diag *d = ccn__lower_error(l, 806, a->name ? a->nspan : a->span, "not known",
+                                    "`%s` has no such argument", p->name);
+    ccn__hint(l->ds, d, "placements are sliced(0), sliced(0, unit: 64), partial(sum), at(2)");
+    return false;
+  }
+  return true;
+}
+
 static bool place_of(ccn__lower *l, const ccn__ast *p, const ccn__type *t, bool declare, ccn__place *out) {
   *out = (ccn__place){.kind = CCN__REPLICATED};
   if (strcmp(p->name, "replicated") == 0) return true;
   if (strcmp(p->name, "local") == 0) return out->kind = CCN__LOCAL, true;
-  const ccn__ast *first = place_arg(p,
-                                    strcmp(p->name, "sliced") == 0 ? "dim"
-                                    : strcmp(p->name, "at") == 0   ? "coord"
-                                                                   : "op",
-                                    0);
+  const char *name = strcmp(p->name, "sliced") == 0 ? "dim"
+                     : strcmp(p->name, "at") == 0   ? "coordinate"
+                                                    : "op";
+  if (!arguments_known(l, p, name)) return false;
+  const ccn__ast *first = place_arg(p, name, 0);
   if (!first) {
     ccn__lower_error(l, 800, p->span, "incomplete", "`%s` needs an argument, as in `%s`", p->name,
                      strcmp(p->name, "sliced") == 0 ? "sliced(0)"
@@ -149,13 +189,14 @@ static bool place_of(ccn__lower *l, const ccn__ast *p, const ccn__type *t, bool 
   }
   out->kind = CCN__SLICED;
   out->dim = (uint16_t)v;
-  const ccn__ast *unit = place_arg(p, "unit", 1);
+  const ccn__ast *unit = place_arg(p, "unit", UINT32_MAX);
   if (unit) {
     const ccn__dim *u = dim_of(l, unit, declare);
     if (!u) return false;
     int64_t c;
     if (ccn__dim_is_const(u, &c) && c < 1) {
-      ccn__lower_error(l, 310, unit->span, "not positive", "the unit of a cut is at least 1");
+      ccn__diag *e = ccn__lower_error(l, 310, unit->span, "not positive", "the unit of a cut is at least 1");
+      ccn__hint(l->ds, e, "leave `unit:` out, or give the number of elements that stay together");
       return false;
     }
     out->unit = ccn__dim_is(u, 1) ? NULL : u;
@@ -194,7 +235,9 @@ static bool one_place(ccn__lower *l, const ccn__ast *p, ccn__type *t, bool decla
     uint32_t a = f->axis[i];
     if (!all && a != axis) continue;
     if (*seen >> a & 1) {
-      ccn__lower_error(l, 307, p->span, "once more", "two placements over the axis `%s`", l->g->mesh.name[a]);
+      ccn__diag *d = ccn__lower_error(l, 307, p->span, "once more", "two placements over the axis `%s`",
+                                      l->g->mesh.name[a]);
+      ccn__hint(l->ds, d, "give each axis one placement");
       return false;
     }
     *seen |= UINT64_C(1) << a;
@@ -208,6 +251,12 @@ static bool one_place(ccn__lower *l, const ccn__ast *p, ccn__type *t, bool decla
   return true;
 }
 
+static bool bool_owes(ccn__lower *l, ccn__span span) {
+  ccn__diag *d = ccn__lower_error(l, 104, span, "not for bool", "booleans are not added or multiplied");
+  ccn__hint(l->ds, d, "a bool owes `partial(max)`, which is any, or `partial(min)`, which is all");
+  return false;
+}
+
 static bool places_of(ccn__lower *l, const ccn__ast_list *places, bool declare, ccn__type *t) {
   uint64_t seen = 0;
   uint8_t owed = 0;
@@ -215,6 +264,8 @@ static bool places_of(ccn__lower *l, const ccn__ast_list *places, bool declare, 
     if (!one_place(l, places->at[i], t, declare, &seen)) return false;
   for (uint32_t a = 0; a < t->naxes; a++) {
     if (t->place[a].kind != CCN__PARTIAL) continue;
+    if (t->dtype == CCN__BOOL && t->place[a].op != CCN__RED_MAX && t->place[a].op != CCN__RED_MIN)
+      return bool_owes(l, places->at[0]->span);
     if (owed && owed != t->place[a].op) {
       ccn__lower_error(l, 210, places->at[0]->span, "two operators", "a value owes one operator");
       return false;
@@ -351,41 +402,44 @@ static ccn__bv declare(ccn__lower *l, const ccn__ast *type, const char *name, co
   return r;
 }
 
-/* CCN0303: a symbol that stands alone nowhere cannot be bound. */
-static void symbols_alone(const ccn__ast *type, ccn__name name, bool *alone, const ccn__ast **used) {
-  if (type->kind == CCN__AST_TENSOR_TYPE)
-    for (uint32_t i = 0; i < type->list.n; i++) {
-      const ccn__ast *d = type->list.at[i];
-      if (d->kind == CCN__AST_NAME && d->name == name) *alone = true;
-      else if (d->kind != CCN__AST_NAME && !*used) {
-        const ccn__ast *stack[64];
-        uint32_t n = 0;
-        stack[n++] = d;
-        while (n) {
-          const ccn__ast *e = stack[--n];
-          if (e->kind == CCN__AST_NAME && e->name == name) *used = d;
-          if (e->a && n < 62) stack[n++] = e->a;
-          if (e->b && n < 62) stack[n++] = e->b;
-        }
-      }
-    }
-  if (type->kind == CCN__AST_LIST_TYPE && type->a) symbols_alone(type->a, name, alone, used);
-  if (type->kind == CCN__AST_TUPLE_TYPE)
-    for (uint32_t i = 0; i < type->list.n; i++) symbols_alone(type->list.at[i], name, alone, used);
+/* CCN0303: a symbol that stands alone nowhere cannot be bound. Of each symbol, by its position in the scope: */
+typedef struct symbol_use {
+  bool alone;
+  const ccn__ast *inside; /* the first extent in which it is only a part */
+} symbol_use;
+
+static void note_parts(ccn__lower *l, const ccn__ast *extent, const ccn__ast *e, symbol_use *use) {
+  if (e->kind == CCN__AST_NAME) {
+    uint32_t s = ccn__scope_position(&l->frame->dims, e->name);
+    if (s != CCN__NO_INDEX && !use[s].inside) use[s].inside = extent;
+  }
+  if (e->a) note_parts(l, extent, e->a, use);
+  if (e->b) note_parts(l, extent, e->b, use);
+}
+
+static void note_symbols(ccn__lower *l, const ccn__ast *type, symbol_use *use) {
+  if (type->kind == CCN__AST_LIST_TYPE && type->a) note_symbols(l, type->a, use);
+  for (uint32_t i = 0; i < type->list.n && type->kind == CCN__AST_TUPLE_TYPE; i++)
+    note_symbols(l, type->list.at[i], use);
+  for (uint32_t i = 0; i < type->list.n && type->kind == CCN__AST_TENSOR_TYPE; i++) {
+    const ccn__ast *d = type->list.at[i];
+    uint32_t s = d->kind == CCN__AST_NAME ? ccn__scope_position(&l->frame->dims, d->name) : CCN__NO_INDEX;
+    if (s != CCN__NO_INDEX) use[s].alone = true;
+    else if (d->kind != CCN__AST_NAME) note_parts(l, d, d, use);
+  }
 }
 
 static void check_bindable(ccn__lower *l, const ccn__ast *program) {
-  for (uint32_t s = 0; s < l->frame->dims.n; s++) {
-    bool alone = false;
-    const ccn__ast *used = NULL;
-    for (uint32_t i = 0; i < program->params.n && !alone; i++)
-      if (program->params.at[i]->a)
-        symbols_alone(program->params.at[i]->a, l->frame->dims.at[s].name, &alone, &used);
-    if (alone) continue;
-    ccn__name n = l->frame->dims.at[s].name;
+  const ccn__scope *dims = &l->frame->dims;
+  symbol_use *use = CCN__NEWN(l->arena, symbol_use, dims->n + 1);
+  for (uint32_t i = 0; i < program->params.n; i++)
+    if (program->params.at[i]->a) note_symbols(l, program->params.at[i]->a, use);
+  for (uint32_t s = 0; s < dims->n; s++) {
+    if (use[s].alone) continue;
+    const ccn__name n = dims->at[s].name;
     ccn__diag *d =
-      ccn__lower_error(l, 303, used ? used->span : l->frame->dims.at[s].value.span, "cannot be bound here",
-                       "the symbol `%s` occurs only inside an expression", n);
+      ccn__lower_error(l, 303, use[s].inside ? use[s].inside->span : dims->at[s].value.span,
+                       "cannot be bound here", "the symbol `%s` occurs only inside an expression", n);
     ccn__hint(l->ds, d, "let it stand alone as the extent of some parameter, as in `f32[%s]`", n);
   }
 }
@@ -411,6 +465,15 @@ bool ccn__declare_params(ccn__lower *l, const ccn__val *vals) {
       if (t->rank || d.kind != CCN__B_LIT) {
         ccn__lower_error(l, 800, param->b->span, "not a literal number",
                          "only a scalar parameter has a default, and it is a literal number");
+        continue;
+      }
+      if (ccn__is_boolean(d.lit) != (t->dtype == CCN__BOOL)) {
+        ccn__diag *e = ccn__lower_error(
+          l, 103, param->b->span, "of another kind", "the default of a parameter of %s is no %s",
+          ccn__dtype_name((ccn__dtype)t->dtype), t->dtype == CCN__BOOL ? "number" : "boolean");
+        ccn__hint(l->ds, e,
+                  t->dtype == CCN__BOOL ? "write `true` or `false`" : "write a number, as in `%s: %s = 1.0`",
+                  param->name, ccn__dtype_name((ccn__dtype)t->dtype));
         continue;
       }
       ccn__id id = ccn__as_node(l, d, t->dtype);

@@ -204,6 +204,35 @@ static bool known(walk *w, const ccn__ast *e, ccn__val *out) {
   }
 }
 
+static bool has_dims(const ccn__ast *type) { return type->kind == CCN__AST_TENSOR_TYPE && type->list.n; }
+
+/* zeros(f32[N]), load("x.npy", as: f32[N]), tensor([1, 2], f32) */
+static bool makes_tensor(walk *w, const ccn__ast *call) {
+  ccn__op op;
+  ccn__name name = call->a->name;
+  const ccn__ast *first = call->list.n ? call->list.at[0]->a : NULL;
+  if (!first || ccn__env_lookup(w->scope->now, name)) return false;
+  if (!strcmp(name, "tensor")) return first->kind == CCN__AST_LIST;
+  if (!strcmp(name, "load")) return call->list.n == 2 && has_dims(call->list.at[1]->a);
+  bool maker = !strcmp(name, "zeros") || !strcmp(name, "ones");
+  if (ccn__op_find(name, &op))
+    maker = ccn__op_table[op].kind == CCN__KIND_MAKER || ccn__op_table[op].kind == CCN__KIND_RANDOM;
+  return maker && has_dims(first);
+}
+
+/* Whether the value is certainly a tensor with dims. */
+static bool is_tensor(walk *w, const ccn__ast *e) {
+  const ccn__val *v;
+  for (; e->kind == CCN__AST_BINARY; e = e->a)
+    if (is_tensor(w, e->b)) return true;
+  switch (e->kind) {
+  case CCN__AST_NAME: v = ccn__env_lookup(w->scope->now, e->name); return v && v->kind == CCN__V_NONE && v->b;
+  case CCN__AST_UNARY: return is_tensor(w, e->a);
+  case CCN__AST_CALL: return e->a->kind == CCN__AST_NAME && makes_tensor(w, e);
+  default: return false;
+  }
+}
+
 /* ---- expressions --------------------------------------------------------------------------------------- */
 
 static void expressions(walk *w, const ccn__ast_list *l) {
@@ -324,6 +353,7 @@ static void define_schedule(walk *w, const ccn__ast *s) {
   ccn__val p;
   x->ast = s;
   x->name = s->name;
+  x->env = w->scope->now;
   bool good = true;
   if (s->a) {
     uint32_t errors = w->rt->diags->errors;
@@ -360,6 +390,7 @@ static void define_let(walk *w, const ccn__ast *s) {
   expression(w, s->b);
   if (s->a->kind == CCN__AST_NAME) shadow_warning(w, s->a->name, s->a->span);
   if (s->a->kind == CCN__AST_NAME && known(w, s->b, &v)) define(w, s->a->name, v);
+  else if (s->a->kind == CCN__AST_NAME && is_tensor(w, s->b)) define(w, s->a->name, CCN__SOME_TENSOR);
   else define_pattern(w, s->a);
 }
 

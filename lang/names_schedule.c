@@ -58,7 +58,9 @@ static const char *const words[] = {
   "direct",
   "ring",
   "tree",
+  "double",
   "halving",
+  "hierarchical",
   "library",
   "reduce_broadcast",
 };

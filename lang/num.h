@@ -51,6 +51,9 @@ void ccn__store_i64(ccn__dtype t, void *p, int64_t x);
 
 /* ---- Philox4x32-10 (Salmon et al., SC'11, "Parallel random numbers: as easy as 1, 2, 3") ------------------------ */
 void ccn__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+/* Words 0 and 1 of n blocks: their counters are index (low, high), then high[0], high[1]. */
+void ccn__philox_words(const int64_t *index, size_t n, const uint32_t high[2], const uint32_t key[2],
+                       uint32_t *w0, uint32_t *w1);
 /* The hash of the coordinates of an element's rank on axes over which the value is local: FNV-1a (32 bit) over the
  * coordinates as little-endian u32, in order of declaration of those axes; 0 when there is none. */
 uint32_t ccn__coordinate_hash(const uint32_t *coordinate, uint32_t n);

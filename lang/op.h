@@ -22,6 +22,7 @@ typedef enum ccn__op_kind {
   CCN__KIND_RANDOM,
   CCN__KIND_COLLECTIVE,
   CCN__KIND_EFFECT,
+  CCN__KIND_HOST, /* not callable by its name in the table */
   CCN__KIND_STRUCT,
   CCN__KIND_COMPOSED
 } ccn__op_kind;
@@ -62,8 +63,12 @@ typedef struct ccn__op_info {
   const char *params, *doc;
 } ccn__op_info;
 
+enum { CCN__HOST_OPERANDS = 8 }; /* at most, of an op of the host */
 extern const ccn__op_info ccn__op_table[CCN__OP_COUNT];
 bool ccn__op_find(const char *name, ccn__op *out); /* callable ops only */
+/* The name of a function that literals fold through (ccn__lit_arity), and back. */
+const char *ccn__lit_function(ccn__kernel_id k);
+bool ccn__lit_function_find(const char *name, ccn__kernel_id *out);
 ccn__redop ccn__op_redop(ccn__op op); /* of sum, prod, max, min, any (max), all (min); else NONE */
 
 typedef enum ccn__attr_key {
@@ -90,13 +95,16 @@ extern const struct ccn__attr_info {
   uint8_t kind;
 } ccn__attr_table[CCN__ATTR_KEYS];
 
-/* The order in which a reducing collective adds (architecture: Order). */
+/* The order in which a reducing collective adds; what each means: order.h. */
 typedef enum ccn__order {
-  CCN__ORDER_RANK, /* ((r0 + r1) + r2) + ... */
+  CCN__ORDER_RANK,
   CCN__ORDER_AXIS, /* over several axes: over the first declared one, then the next */
-  CCN__ORDER_TREE, /* adjacent pairs */
+  CCN__ORDER_TREE,
   CCN__ORDER_RING,
-  CCN__ORDER_ANY,
+  CCN__ORDER_ANY, /* a library's: nobody knows it */
+  CCN__ORDER_GROUPS,
+  CCN__ORDER_BINARY,
+  CCN__ORDER_DOUBLE,
   CCN__ORDER_COUNT
 } ccn__order;
 extern const char *const ccn__order_name[CCN__ORDER_COUNT];

@@ -21,6 +21,24 @@ typedef struct leaves {
   CCN__VEC(ccn__span) span;
 } leaves;
 
+static bool name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* What the script calls it, if it is a name of its own; messages speak of it. */
+static ccn__name param_name(const leaves *s, ccn__span span) {
+  ccn__graph *g = s->l->g;
+  const ccn__diags *ds = s->l->ds;
+  const char *text = span.source && span.source < ds->nsources ? ds->sources[span.source]->text : "";
+  uint32_t n = *text ? span.end - span.start : 0;
+  bool name = n > 0 && !(text[span.start] >= '0' && text[span.start] <= '9');
+  for (uint32_t i = 0; i < n && name; i++) name = name_char(text[span.start + i]);
+  ccn__name own = name ? ccn__intern(g->names, text + span.start, n) : NULL;
+  for (uint32_t i = 0; i < g->params.n && own; i++)
+    if (g->nodes.at[g->params.at[i].node].name == own) own = NULL;
+  return own ? own : ccn__internz(g->names, ccn__arena_printf(s->arena, "x%u", g->params.n));
+}
+
 static ccn__bv tensor_param(leaves *s, ccn__val x, ccn__span span) {
   ccn__lower *l = s->l;
   const ccn__tensor *t = x.tensor;
@@ -46,7 +64,7 @@ static ccn__bv tensor_param(leaves *s, ccn__val x, ccn__span span) {
   }
   ccn__attr number = {.key = CCN__A_NUMBER, .i = l->g->params.n};
   ccn__id id = ccn__graph_add(l->g, CCN__OP_PARAM, NULL, 0, &type, (ccn__attrs){&number, 1}, span, 0);
-  l->g->nodes.at[id].name = ccn__internz(l->g->names, ccn__arena_printf(s->arena, "x%u", l->g->params.n));
+  l->g->nodes.at[id].name = param_name(s, span);
   *CCN__PUSH(s->arena, &l->g->params) = (ccn__param){.node = id, .update = CCN__NO_ID};
   *CCN__PUSH(s->arena, &s->val) = x;
   *CCN__PUSH(s->arena, &s->span) = span;

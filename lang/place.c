@@ -1,6 +1,6 @@
 /* place.c: which piece of a value a rank holds, and moving elements between boxes of different layouts.
  *
- * The map (language reference, section 3): with c = u*ceil(ceil(D/u)/n), coordinate r owns [min(D, r*c),
+ * The map (language reference, section 5): with c = u*ceil(ceil(D/u)/n), coordinate r owns [min(D, r*c),
  * min(D, (r+1)*c)). Where several axes cut one dim, the axis declared earlier cuts first and the later one applies
  * the same formula to the extent of the earlier piece.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -123,17 +123,27 @@ static ccn__graph *spec(ccn__invoke *v, const ccn__val *vals) {
 
 /* ---- arguments ---- */
 
+static void hint_parameters(ccn__diags *ds, ccn__diag *d, const ccn__ast *program) {
+  ccn__text t;
+  ccn__text_init(&t, ds->arena);
+  for (uint32_t i = 0; i < program->params.n; i++)
+    ccn__text_printf(&t, "%s%s%s", i ? ", " : "", program->params.at[i]->name,
+                     program->params.at[i]->b ? "?" : "");
+  ccn__hint(ds, d, "its parameters are: %s", t.at);
+}
+
 static void arrange(ccn__invoke *v, const ccn__arg *args, uint32_t nargs, ccn__val *vals, ccn__span *spans) {
   const ccn__ast *ast = v->program->ast;
   ccn__diags *ds = v->rt->diags;
   uint32_t next = 0;
   ccn__diag *d;
-  bool *given = CCN__NEWN(v->arena, bool, ast->params.n + 1);
+  bool *given = CCN__NEWN(v->arena, bool, ast->params.n + 1), named = false;
+  ccn__index by_name = {0};
+  for (uint32_t i = 0; i < nargs; i++) named |= args[i].name != NULL;
+  for (uint32_t k = 0; k < ast->params.n && named; k++)
+    ccn__index_add(v->arena, &by_name, ast->params.at[k]->name, 0, k);
   for (uint32_t i = 0; i < nargs; i++) {
-    uint32_t k = next;
-    if (args[i].name)
-      for (k = 0; k < ast->params.n && ast->params.at[k]->name != args[i].name; k++) {}
-    else next++;
+    uint32_t k = args[i].name ? ccn__index_find(&by_name, args[i].name, 0) : next++;
     if (k >= ast->params.n || given[k]) {
       if (k < ast->params.n)
         d = ccn__error(ds, 806, args[i].span, "given twice", "parameter `%s` of `%s` is given twice",
@@ -159,6 +169,7 @@ static void arrange(ccn__invoke *v, const ccn__arg *args, uint32_t nargs, ccn__v
     d = ccn__error(ds, 800, v->call, "one is missing", "`%s` needs an argument for its parameter `%s`",
                    v->name, ast->params.at[k]->name);
     ccn__note(ds, d, ast->params.at[k]->span, "declared here");
+    hint_parameters(ds, d, ast);
     ccn__rt_raise(v->rt, d);
   }
 }
@@ -176,48 +187,32 @@ static void flatten_args(ccn__invoke *v, const ccn__ast *type, const ccn__ast *p
 
 /* ---- running ---- */
 
-static ccn__tensor *member(ccn__rt *rt, ccn__tensor *flat, uint32_t i) {
-  const ccn__members *m = flat->members;
-  size_t size = ccn__dtype_size((ccn__dtype)flat->dtype);
-  ccn__tensor *t = ccn__tensor_new(rt, (ccn__dtype)flat->dtype, m->at[i].rank);
-  memcpy(t->dim, m->at[i].dim, sizeof t->dim);
-  memcpy(t->place, flat->place, sizeof t->place);
-  for (uint32_t r = 0; r < rt->world; r++) {
-    if (!flat->buf[r]) continue;
-    uint32_t twin = ccn__rank_twin(&rt->mesh, r, flat->place);
-    if (twin != r) {
-      t->buf[r] = ccn__buf_ref(t->buf[twin]);
-      continue;
-    }
-    t->buf[r] = ccn__buf_new(&rt->pool, (size_t)m->at[i].elements * size);
-    if (m->at[i].elements)
-      memcpy(t->buf[r]->data, (char *)flat->buf[r]->data + (size_t)m->at[i].start * size,
-             (size_t)m->at[i].elements * size);
-  }
-  return t;
+static bool is_sharded(const ccn__invoke *v, uint32_t i) {
+  return ccn__attr_find(v->g->nodes.at[v->g->params.at[i].node].attrs, CCN__A_SHARD) != NULL;
 }
 
-/* An updated argument that was converted for the call, or made of a list, gets its new value in its own form. */
-static void store_back(ccn__invoke *v, ccn__actual *a) {
+/* An updated argument that was converted for the call, or made of a list, gets its new value in its own form. What
+ * the schedule shards stays in slices. */
+static void store_back(ccn__invoke *v, uint32_t i) {
   ccn__rt *rt = v->rt;
+  ccn__actual *a = &v->actual[i];
+  const bool updated = v->g->params.at[i].update != CCN__NO_ID, cut = is_sharded(v, i);
   if (a->given) {
-    if (a->given != a->tensor)
-      ccn__tensor_take(a->given, ccn__tensor_convert(rt, a->tensor, a->given->place));
+    if (a->given == a->tensor || a->given->home == a->tensor) return;
+    if (cut && ccn__tensor_cut(a->given, a->tensor)) return;
+    if (updated) ccn__tensor_take(a->given, ccn__tensor_convert(rt, a->tensor, a->given->place));
     return;
   }
-  if (!a->list) return;
-  ccn__cplace whole[CCN__MAX_AXES];
-  for (uint32_t k = 0; k < a->tensor->naxes; k++)
-    whole[k] =
-      a->tensor->place[k].kind == CCN__SLICED ? (ccn__cplace){.kind = CCN__REPLICATED} : a->tensor->place[k];
-  ccn__tensor *flat = ccn__tensor_convert(rt, a->tensor, whole);
-  for (uint32_t i = 0; i < a->list->n; i++) {
-    ccn__tensor *t = member(rt, flat, i);
-    if (a->list->at[i].kind == CCN__V_TENSOR) {
-      ccn__tensor *own = a->list->at[i].tensor;
+  if (!a->list || ccn__list_home(a->list) == a->tensor) return;
+  if ((cut && ccn__list_cut(a->list, a->tensor)) || !updated) return;
+  ccn__tensor *flat = ccn__bundle_uncut(rt, a->tensor);
+  for (uint32_t k = 0; k < a->list->n; k++) {
+    ccn__tensor *t = ccn__tensor_member(rt, flat, k);
+    if (a->list->at[k].kind == CCN__V_TENSOR) {
+      ccn__tensor *own = a->list->at[k].tensor;
       ccn__tensor_take(own, ccn__tensor_convert(rt, t, own->place));
     } else {
-      a->list->at[i] = (ccn__val){.kind = CCN__V_TENSOR, .tensor = t};
+      a->list->at[k] = (ccn__val){.kind = CCN__V_TENSOR, .tensor = t};
     }
   }
 }
@@ -235,13 +230,18 @@ void ccn__invoke_run(ccn__invoke *v) {
                  .arg = arg,
                  .result = out,
                  .label = v->name,
+                 .text = v->scheduled && v->scheduled->base ? (const void *)v->scheduled->with_call
+                         : v->program                       ? (const void *)v->program->ast
+                                                            : NULL,
+                 .schedule = v->scheduled && v->scheduled->base ? v->scheduled->with->name : NULL,
                  .unshared = rt->unshared};
   ccn__frame frame = {.outer = rt->frames, .what = v->name, .call = v->call};
   rt->frames = &frame;
-  ccn__interp(&x);
+  if (rt->execute) rt->execute(&x);
+  else ccn__interp(&x);
   rt->frames = frame.outer;
-  for (uint32_t i = 0; i < v->nactual; i++)
-    if (g->params.at[i].update != CCN__NO_ID) store_back(v, &v->actual[i]);
+  for (uint32_t i = 0; i < v->nactual && !rt->trial; i++)
+    if (g->params.at[i].update != CCN__NO_ID || is_sharded(v, i)) store_back(v, i);
   v->result = CCN__NONE_VAL;
   if (g->returns_tuple) {
     ccn__list *l = ccn__list_new(rt, CCN__V_TUPLE, g->noutputs);
@@ -271,6 +271,7 @@ static ccn__program *with_axes(ccn__rt *rt, ccn__program *p, ccn__ast_list axes,
     ccn__diag *d = ccn__error(rt->diags, 301, call, "which axes?", "`%s` has %u axis parameters, not %u",
                               p->name, p->ast->axes.n, axes.n);
     ccn__note(rt->diags, d, p->ast->nspan, "defined here");
+    ccn__hint(rt->diags, d, "name one axis of the mesh for each");
     ccn__rt_raise(rt, d);
   }
   for (uint32_t i = 0; i < axes.n; i++) {
@@ -317,6 +318,8 @@ static ccn__program *choose_axes(ccn__rt *rt, ccn__program *p, ccn__span call) {
                             "`%s` is generic over %u %s: say which, as in `%s<%s>(...)`", p->name,
                             p->ast->axes.n, p->ast->axes.n == 1 ? "axis" : "axes", p->name, rt->mesh.name[0]);
   ccn__note(rt->diags, d, p->ast->nspan, "defined here");
+  ccn__hint(rt->diags, d, "name the axes between the name and the arguments, as in `%s<%s>(...)`", p->name,
+            rt->mesh.name[0]);
   ccn__rt_raise(rt, d);
 }
 

@@ -43,6 +43,11 @@ ccn__val ccn__tensor_element(const ccn__tensor *t, uint32_t rank, int64_t i);
 ccn__tensor *ccn__tensor_whole(ccn__rt *rt, ccn__tensor *t);
 /* "f32[16] sliced(0) over dp", for messages. */
 const char *ccn__tensor_describe(ccn__rt *rt, const ccn__tensor *t);
+/* The tensor with its pieces as its type says, gathered if they are stored in slices: t or a new one (storage.c). */
+ccn__tensor *ccn__tensor_here(ccn__rt *rt, ccn__tensor *t);
+void ccn__tensor_settle(ccn__rt *rt, ccn__tensor *t); /* from now on t itself has its pieces so */
+/* Bytes of tensors that each rank holds, what is garbage included: collect first. */
+void ccn__resident_bytes(ccn__rt *rt, uint64_t *out);
 /* Its last words: " sliced(0) over dp"; nothing if it is replicated. */
 void ccn__tensor_placement(ccn__rt *rt, const ccn__tensor *t, ccn__text *out);
 

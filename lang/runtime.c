@@ -12,6 +12,16 @@ enum { COLLECT_FROM = 64 << 20, FRAMES_SHOWN = 8, ENV_LINEAR = 8 };
 
 /* ---- the runtime --------------------------------------------------------------------------------------- */
 
+/* When twice as much is in use as now, but well before the host's limit. */
+static size_t collect_from(const ccn__heap *h) {
+  const size_t live = h->live;
+  size_t from = live > SIZE_MAX / 2 ? SIZE_MAX : 2 * live;
+  if (from < COLLECT_FROM) from = COLLECT_FROM;
+  if (!h->limit) return from;
+  const size_t halfway = live < h->limit ? live + (h->limit - live) / 2 : 0;
+  return from < halfway ? from : halfway;
+}
+
 void ccn__rt_init(ccn__rt *rt, ccn__heap *heap, ccn__arena *arena, ccn__names *names, ccn__diags *diags,
                   const ccn_options *options) {
   memset(rt, 0, sizeof *rt);
@@ -21,7 +31,7 @@ void ccn__rt_init(ccn__rt *rt, ccn__heap *heap, ccn__arena *arena, ccn__names *n
   rt->diags = diags;
   rt->options = options;
   rt->world = 1;
-  rt->next_collect = COLLECT_FROM;
+  rt->next_collect = collect_from(heap);
   rt->pool.heap = heap;
   ccn__arena_init(&rt->scratch, heap);
 }
@@ -40,18 +50,20 @@ void ccn__rt_push(ccn__rt *rt, ccn__val v) { *CCN__PUSH(rt->arena, &rt->temps) =
 
 void ccn__roots_push(ccn__rt *rt, ccn__env *e) { *CCN__PUSH(rt->arena, &rt->roots) = e; }
 
-uint64_t ccn__now_ms(void) {
+uint64_t ccn__now_ns(void) {
   struct timespec t = {0};
 #ifdef CLOCK_MONOTONIC
   clock_gettime(CLOCK_MONOTONIC, &t);
 #else
   timespec_get(&t, TIME_UTC);
 #endif
-  return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+  return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+uint64_t ccn__now_ms(void) { return ccn__now_ns() / 1000000; }
+
 static void too_late(ccn__rt *rt) {
-  ccn__span here = rt->frames ? rt->frames->call : (ccn__span){0};
+  ccn__span here = rt->frames ? rt->frames->call : rt->here;
   rt->deadline = 0;
   ccn__diag *d = ccn__error(rt->diags, 608, here, "while this ran", "the time limit of the host is over");
   ccn__hint(rt->diags, d, "run smaller sizes, or raise the limit");
@@ -263,8 +275,14 @@ static void mark_members(ccn__obj **gray, ccn__obj *o) {
     if (p->with) mark(gray, &p->with->obj);
     break;
   }
-  case CCN__V_SCHEDULE: mark_program(gray, ((ccn__schedule *)o)->target); break;
+  case CCN__V_SCHEDULE:
+    mark_program(gray, ((ccn__schedule *)o)->target);
+    mark_env(gray, ((ccn__schedule *)o)->env);
+    break;
   case CCN__V_MODULE: mark_env(gray, ((ccn__module *)o)->env); break;
+  case CCN__V_TENSOR:
+    if (((ccn__tensor *)o)->home) mark(gray, &((ccn__tensor *)o)->home->obj);
+    break;
   default: break;
   }
 }
@@ -327,8 +345,7 @@ void ccn__collect(ccn__rt *rt) {
       free_object(rt, o);
     }
   }
-  size_t twice = rt->heap->live > SIZE_MAX / 2 ? SIZE_MAX : rt->heap->live * 2;
-  rt->next_collect = twice > COLLECT_FROM ? twice : COLLECT_FROM;
+  rt->next_collect = collect_from(rt->heap);
 }
 
 void ccn__rt_free(ccn__rt *rt) {

@@ -62,6 +62,8 @@ typedef struct ccn__val {
   };
 } ccn__val;
 #define CCN__NONE_VAL ((ccn__val){.kind = CCN__V_NONE})
+/* Before the script runs: a value that is not known, except that it is a tensor with dims, thus no number. */
+#define CCN__SOME_TENSOR ((ccn__val){.kind = CCN__V_NONE, .b = true})
 
 typedef struct ccn__string {
   ccn__obj obj;
@@ -109,6 +111,7 @@ typedef struct ccn__pool {
 } ccn__pool;
 
 ccn__buf *ccn__buf_new(ccn__pool *p, size_t bytes); /* refs 1; every byte 0xff, a NaN in each float dtype */
+ccn__buf *ccn__buf_room(ccn__pool *p, size_t bytes); /* the same with any bytes: scratch */
 static inline ccn__buf *ccn__buf_ref(ccn__buf *b) { return b->refs++, b; }
 /* A buffer in the host's memory; counts one more in `o` (on the heap), which goes with its last buffer. */
 ccn__buf *ccn__buf_outside(ccn__pool *p, void *data, size_t bytes, ccn__outside *o);
@@ -147,6 +150,8 @@ typedef struct ccn__tensor {
   int64_t dim[CCN__MAX_RANK];       /* global */
   ccn__cplace place[CCN__MAX_AXES]; /* logical */
   ccn__members *members;            /* owned, or NULL */
+  struct ccn__tensor *home;         /* where its bytes are instead, in slices (storage.c); or NULL */
+  uint32_t home_at;                 /* which member of the home, a bundle, it is */
   uint32_t world;                   /* ranks */
   ccn__buf *buf[]; /* one each rank, contiguous row-major local piece; NULL where an at() value is not */
 } ccn__tensor;
@@ -200,6 +205,7 @@ typedef struct ccn__schedule {
   const ccn__ast *ast;
   ccn__name name;
   ccn__program *target; /* of `schedule NAME for PROGRAM`; NULL: generic */
+  ccn__env *env;        /* where it was written: schedules call schedules by name */
 } ccn__schedule;
 
 typedef struct ccn__module {
@@ -222,6 +228,28 @@ typedef struct ccn__frame { /* for "in this call" notes, innermost first */
   ccn__span call;
 } ccn__frame;
 
+typedef struct ccn__passed { /* a state of a scheduled graph */
+  const ccn__graph *g;
+  const ccn__program *program;
+  uint32_t step;    /* 0: before the first statement */
+  const char *name; /* of the statement; "" for step 0 */
+  bool exact;
+  ccn__span span;
+  uint64_t ns; /* that the statement took, its verification included */
+} ccn__passed;
+
+typedef struct ccn__sent { /* bytes that one collective of a program has sent (interp_traffic.c) */
+  struct ccn__sent *next;
+  const void *text;
+  const char *program, *schedule; /* schedule: of `P with s`, or NULL */
+  const char *name;               /* of the node */
+  uint16_t op;
+  uint64_t calls;
+  uint64_t sent[]; /* by each rank of the world */
+} ccn__sent;
+
+struct ccn__exec;
+
 typedef struct ccn__rt {
   ccn__heap *heap;
   ccn__arena *arena; /* lives as long as the context: syntax, names, graphs */
@@ -238,6 +266,8 @@ typedef struct ccn__rt {
   ccn__env *globals;
   CCN__VEC(ccn__env *) roots; /* environments in use, innermost last */
   ccn__frame *frames;
+  ccn__span here; /* the statement that runs; stays when memory ends in it */
+  bool trial;     /* programs store nothing (ccn_session_type) */
   bool unshared;  /* tests: see ccn__exec */
   uint32_t depth; /* nesting of evaluation, bounded (CCN0602) */
   volatile int interrupted;
@@ -245,10 +275,16 @@ typedef struct ccn__rt {
   struct ccn__module_list *modules;
   uint64_t deadline;                       /* of ccn__now_ms; 0: none */
   uint64_t npolls, ncalls, nops;           /* since the API looked last */
-  const struct ccn__host_fn *const *hosts; /* the context's list; may be NULL */
+  ccn__sent *traffic[64];                  /* by the node's name; in the arena */
+  const struct ccn__host_fn *const *hosts; /* the context's lists; may be NULL */
+  const struct ccn__host_op *const *host_ops;
   ccn__hold *holds;
   /* passes/: applies the schedules of P to the graph of its base; NULL after errors. Set by the driver. */
   struct ccn__graph *(*schedule)(struct ccn__rt *rt, struct ccn__graph *g, const ccn__program *p);
+  void (*execute)(struct ccn__exec *x); /* the backend; NULL: the interpreter (ccn__interp) */
+  void *execute_user;
+  void (*passed)(struct ccn__rt *rt, const ccn__passed *p, void *user); /* told of each; NULL: nobody asks */
+  void *passed_user;
   ccn__arena scratch;      /* of formatting: what is in it is not needed any more when the next text begins */
   uint32_t per_rank;       /* nesting of per_rank(fn(r) {...}): program calls are refused there */
   ccn__ast_list call_axes; /* of a call f<ax>(...) from the script, while ccn__program_call starts */
@@ -264,7 +300,8 @@ void ccn__rt_push(ccn__rt *rt, ccn__val v);                     /* keeps v alive
 void *ccn__obj_new(ccn__rt *rt, ccn__vkind kind, size_t bytes); /* zeroed; pushed on temps; throws */
 void ccn__collect(ccn__rt *rt);
 void ccn__rt_poll(ccn__rt *rt); /* throws CCN_INTERRUPTED; CCN0608 behind the deadline */
-uint64_t ccn__now_ms(void);     /* from some point on, steadily */
+uint64_t ccn__now_ns(void);     /* from some point on, steadily */
+uint64_t ccn__now_ms(void);
 
 ccn__val ccn__val_string(ccn__rt *rt, const char *s, size_t n);
 ccn__list *ccn__list_new(ccn__rt *rt, ccn__vkind list_or_tuple, uint32_t cap);

@@ -80,14 +80,11 @@ static void bind(ccn__rt *rt, ccn__env *env, const ccn__ast *target, ccn__val v,
 
 static const char *fn_name(const ccn__fn *f) { return f->name ? f->name : "the function"; }
 
-static uint32_t find_parameter(ccn__rt *rt, const ccn__fn *fn, const ccn__arg *a) {
+CCN__NORETURN static void no_such_parameter(ccn__rt *rt, const ccn__fn *fn, const ccn__arg *a) {
   const ccn__ast_list *params = &fn->ast->params;
   ccn__nearest near;
   ccn__nearest_init(&near, a->name);
-  for (uint32_t i = 0; i < params->n; i++) {
-    if (params->at[i]->name == a->name) return i;
-    ccn__nearest_try(&near, params->at[i]->name);
-  }
+  for (uint32_t i = 0; i < params->n; i++) ccn__nearest_try(&near, params->at[i]->name);
   ccn__diag *d = ccn__error(rt->diags, 806, a->nspan, "no such parameter", "%s has no parameter `%s`",
                             fn_name(fn), a->name);
   ccn__note(rt->diags, d, fn->ast->nspan.source ? fn->ast->nspan : fn->ast->span, "defined here");
@@ -96,24 +93,41 @@ static uint32_t find_parameter(ccn__rt *rt, const ccn__fn *fn, const ccn__arg *a
   ccn__rt_raise(rt, d);
 }
 
+CCN__NORETURN static void too_many_arguments(ccn__rt *rt, const ccn__fn *fn, const ccn__arg *a, uint32_t n) {
+  uint32_t most = fn->ast->params.n;
+  ccn__diag *d = ccn__error(rt->diags, 800, a->span, "one too many", "%s takes %u argument%s, not %u",
+                            fn_name(fn), most, most == 1 ? "" : "s", n);
+  ccn__note(rt->diags, d, fn->ast->nspan.source ? fn->ast->nspan : fn->ast->span, "defined here");
+  ccn__hint(rt->diags, d, "leave the last ones out");
+  ccn__rt_raise(rt, d);
+}
+
+/* Named arguments go into the scope unseen; if that then holds more names than parameters have got values, one of them
+ * is no parameter's. So nothing is searched for. */
+static void check_names(ccn__rt *rt, const ccn__fn *fn, const ccn__env *env, const ccn__arg *args,
+                        uint32_t n) {
+  const ccn__ast_list *params = &fn->ast->params;
+  uint32_t known = 0;
+  for (uint32_t k = 0; k < params->n; k++) known += ccn__env_find(env, params->at[k]->name) != NULL;
+  for (uint32_t i = 0; i < n && known < env->n; i++) {
+    bool found = !args[i].name;
+    for (uint32_t k = 0; k < params->n && !found; k++) found = params->at[k]->name == args[i].name;
+    if (!found) no_such_parameter(rt, fn, &args[i]);
+  }
+}
+
 static void bind_arguments(ccn__rt *rt, const ccn__fn *fn, ccn__env *env, const ccn__arg *args, uint32_t n,
                            ccn__span call) {
   const ccn__ast_list *params = &fn->ast->params;
   for (uint32_t i = 0; i < n; i++) {
-    if (!args[i].name && i >= params->n) {
-      ccn__diag *d =
-        ccn__error(rt->diags, 800, args[i].span, "one too many", "%s takes %u argument%s, not %u",
-                   fn_name(fn), params->n, params->n == 1 ? "" : "s", n);
-      ccn__note(rt->diags, d, fn->ast->nspan.source ? fn->ast->nspan : fn->ast->span, "defined here");
-      ccn__hint(rt->diags, d, "leave the last ones out");
-      ccn__rt_raise(rt, d);
-    }
-    uint32_t k = args[i].name ? find_parameter(rt, fn, &args[i]) : i;
-    if (ccn__env_find(env, params->at[k]->name))
+    if (!args[i].name && i >= params->n) too_many_arguments(rt, fn, &args[i], n);
+    ccn__name name = args[i].name ? args[i].name : params->at[i]->name;
+    if (ccn__env_find(env, name))
       ccn__fail(rt, 806, args[i].name ? args[i].nspan : args[i].span, "a second time", "pass it once",
-                "parameter `%s` is given twice", params->at[k]->name);
-    ccn__env_set(rt, env, params->at[k]->name, args[i].value);
+                "parameter `%s` is given twice", name);
+    ccn__env_set(rt, env, name, args[i].value);
   }
+  check_names(rt, fn, env, args, n);
   for (uint32_t k = 0; k < params->n; k++) {
     const ccn__ast *p = params->at[k];
     if (p->b || ccn__env_find(env, p->name)) continue;
@@ -210,6 +224,7 @@ static void define_schedule(ccn__rt *rt, ccn__env *env, const ccn__ast *s) {
   ccn__schedule *x = ccn__obj_new(rt, CCN__V_SCHEDULE, sizeof *x);
   x->ast = s;
   x->name = s->name;
+  x->env = env;
   if (s->a) {
     ccn__val p = ccn__eval(rt, env, s->a);
     if (p.kind != CCN__V_PROGRAM)
@@ -332,10 +347,13 @@ static flow perform(ccn__rt *rt, ccn__env *env, const ccn__ast *s, ccn__val *res
 
 static flow statement(ccn__rt *rt, ccn__env *env, const ccn__ast *s, ccn__val *result) {
   uint32_t mark = rt->temps.n;
+  const ccn__span outer = rt->here;
+  rt->here = s->span;
   ccn__rt_poll(rt);
   ccn__enter(rt, s->span);
   flow f = perform(rt, env, s, result);
   ccn__leave(rt);
+  rt->here = outer;
   if (f == RETURN) return f; /* the result is on temps */
   rt->temps.n = mark;
   if (rt->heap->live > rt->next_collect) ccn__collect(rt);
@@ -368,17 +386,34 @@ void ccn__script_run(ccn__rt *rt, ccn__env *env, const ccn__ast *b) {
   rt->roots.n--;
 }
 
-ccn__val ccn__script_value(ccn__rt *rt, ccn__env *env, const ccn__ast *b) {
+/* There is room for it: a statement is noted, or it is not carried out. */
+static void reserve_note(ccn__rt *rt, ccn__journal *journal) {
+  if (!journal) return;
+  *CCN__PUSH(rt->arena, journal) = NULL;
+  journal->n--;
+}
+
+static void note(ccn__journal *journal, const ccn__ast *s) {
+  if (journal) journal->at[journal->n++] = s;
+}
+
+ccn__val ccn__script_value(ccn__rt *rt, ccn__env *env, const ccn__ast *b, ccn__journal *journal) {
   ccn__val v = CCN__NONE_VAL;
   const ccn__ast *last = b->list.n ? b->list.at[b->list.n - 1] : NULL;
   bool bare = last && last->kind == CCN__AST_EXPR;
   ccn__roots_push(rt, env);
-  for (uint32_t i = 0; i + bare < b->list.n; i++)
+  for (uint32_t i = 0; i + bare < b->list.n; i++) {
+    reserve_note(rt, journal);
     if (statement(rt, env, b->list.at[i], &v) != NEXT) bare = false;
+    note(journal, b->list.at[i]);
+  }
   if (bare) {
+    reserve_note(rt, journal);
+    rt->here = last->span;
     ccn__rt_poll(rt);
     v = ccn__eval(rt, env, last->a);
     if (rt->heap->live > rt->next_collect) ccn__collect(rt);
+    note(journal, last);
   }
   rt->roots.n--;
   return v;

@@ -36,8 +36,11 @@ static inline double ccn__as_f64(ccn__val v) { return v.kind == CCN__V_FLOAT ? v
 /* ---- script.c: statements ------------------------------------------------------------------------------ */
 /* Runs the statements of a file in `env`. */
 void ccn__script_run(ccn__rt *rt, ccn__env *env, const ccn__ast *block);
-/* The same for an entry of a shell: gives the value of the last statement if that is an expression alone. */
-ccn__val ccn__script_value(ccn__rt *rt, ccn__env *env, const ccn__ast *block);
+/* Statements that were carried out, in order. */
+typedef CCN__VEC(const ccn__ast *) ccn__journal;
+/* The same for an entry of a shell: gives the value of the last statement if that is an expression alone. What was
+ * carried out is added to the journal (may be NULL), also when a later statement fails. */
+ccn__val ccn__script_value(ccn__rt *rt, ccn__env *env, const ccn__ast *block, ccn__journal *journal);
 /* Calls a fn value. */
 ccn__val ccn__call_fn(ccn__rt *rt, ccn__fn *fn, const ccn__arg *args, uint32_t nargs, ccn__span call);
 /* A program value, with the script's values of the names that it reads (also for the check, where `env` holds
@@ -93,7 +96,7 @@ struct ccn__host_fn {
 const char *ccn__host_name(const struct ccn__host_fn *f);
 ccn__val ccn__host_call(ccn__rt *rt, const struct ccn__host_fn *f, const ccn__arg *args, uint32_t n,
                         ccn__span span);
-void ccn__host_names(ccn__rt *rt, ccn__env *env); /* all of them into a scope */
+void ccn__host_names(ccn__rt *rt, ccn__env *env); /* functions and ops into a scope */
 
 /* ---- script_num.c: arithmetic of script numbers, pure -------------------------------------------------- */
 typedef struct ccn__calc_error {
@@ -134,6 +137,8 @@ ccn__val ccn__builtin_run(ccn__rt *rt, const ccn__builtin *b, const ccn__arg *ar
 ccn__val ccn__method(ccn__rt *rt, ccn__val self, ccn__name name, ccn__span nspan, const ccn__arg *args,
                      uint32_t nargs, ccn__span span);
 ccn__val ccn__field(ccn__rt *rt, ccn__val self, ccn__name name, ccn__span nspan);
+/* Name number i of the methods and fields of a kind of value; NULL past the end. */
+const char *ccn__member_name(uint8_t kind, uint32_t i);
 
 ccn__val ccn__fn_load(ccn__rt *rt, const ccn__builtin_call *c);
 ccn__val ccn__fn_save(ccn__rt *rt, const ccn__builtin_call *c);

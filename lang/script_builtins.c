@@ -170,8 +170,8 @@ static const ccn__builtin table[] = {
   {"copy", "x", ccn__fn_copy, "a tensor or list that later updates of the first do not change"},
   {"tensor", "values, dtype", ccn__fn_tensor, "a tensor from nested lists of numbers"},
   {"per_rank", "fn", ccn__fn_per_rank, "fn(r) for each world rank r, as one local tensor"},
-  {"load", "path, as?", ccn__fn_load, "a tensor from a .npy file"},
-  {"save", "path, x", ccn__fn_save, "writes a tensor as a .npy file"},
+  {"load", "path, as?, name?", ccn__fn_load, "a tensor from a .npy file, or those of a .safetensors file"},
+  {"save", "path, x", ccn__fn_save, "writes a .npy file, or pairs (name, tensor) as a .safetensors file"},
 };
 
 const ccn__builtin *ccn__builtin_at(uint32_t i) { return i < CCN__COUNT(table) ? &table[i] : NULL; }

@@ -16,8 +16,30 @@ bool ccn__is_builtin(const char *name) {
          strcmp(name, "rank") == 0;
 }
 
+/* What other systems call it. */
+static bool foreign_name(ccn__nearest *near) {
+  static const char *const names[][2] = {
+    {"float16", "f16"}, {"half", "f16"},
+    {"float32", "f32"}, {"float64", "f64"},
+    {"double", "f64"},  {"bfloat16", "bf16"},
+    {"int8", "i8"},     {"int16", "i16"},
+    {"int32", "i32"},   {"int64", "i64"},
+    {"uint8", "u8"},    {"True", "true"},
+    {"False", "false"}, {"all_reduce", "allreduce"},
+    {"arange", "iota"}, {"mm", "matmul"},
+  };
+  for (size_t i = 0; i < CCN__COUNT(names); i++) {
+    if (strcmp(near->name, names[i][0]) != 0) continue;
+    near->best = names[i][1];
+    near->distance = 0;
+    return true;
+  }
+  return false;
+}
+
 void ccn__nearest_builtin(ccn__nearest *near) {
   const ccn__builtin *b;
+  if (foreign_name(near)) return;
   for (uint32_t i = 0; (b = ccn__builtin_at(i)); i++) ccn__nearest_try(near, b->name);
   for (int i = 0; i < CCN__OP_COUNT; i++)
     if (ccn__op_callable(ccn__op_table[i].name)) ccn__nearest_try(near, ccn__op_table[i].name);

@@ -1,6 +1,7 @@
-/* script_files.c: load and save: NumPy's .npy files through the host's file functions.
+/* script_files.c: load and save: files through the host's functions, and NumPy's .npy among them. What ends in
+ * .safetensors: script_safetensors.c.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "script.h"
+#include "script_files.h"
 
 #include <errno.h>
 
@@ -23,10 +24,11 @@ static const char *errno_text(int e) {
   }
 }
 
-CCN__NORETURN static void file_error(ccn__rt *rt, uint16_t code, const ccn__arg *path, int e) {
+CCN__NORETURN void ccn__file_error(ccn__rt *rt, uint16_t code, const ccn__arg *path, int e) {
   const char *why = errno_text(e), *verb = code == 701 ? "read" : "written";
-  const char *hint = e == ENOENT ? "paths start from the folder in which the command runs"
-                                 : "check the path and its permissions";
+  const char *hint = e == ENOENT  ? "paths start from the folder in which the command runs"
+                     : e == EFBIG ? "what is no regular file is read up to a limit: the command's is 256 MiB"
+                                  : "check the path and its permissions";
   if (why)
     ccn__fail(rt, code, path->span, why, hint, "`%.300s` cannot be %s: %s", path->value.string->at, verb,
               why);
@@ -83,7 +85,7 @@ static const char *shape_text(ccn__rt *rt, ccn__dtype t, uint32_t rank, const in
 
 /* The type after `as:` against the file; open names (negative) take the file's extents, equal names equal
  * ones. */
-static void check_type(ccn__rt *rt, const ccn__arg *as, const ccn__typeval *t, const ccn__npy *h) {
+static void check_type(ccn__rt *rt, const ccn__arg *as, const ccn__typeval *t, const ccn__held *h) {
   const char *held = shape_text(rt, h->dtype, h->rank, h->dim), *cast = ccn__dtype_name((ccn__dtype)t->dtype);
   if (t->dtype != h->dtype) {
     ccn__diag *d =
@@ -113,39 +115,55 @@ static void check_type(ccn__rt *rt, const ccn__arg *as, const ccn__typeval *t, c
                 "a file cannot hold a value that owes a reduction");
 }
 
-static ccn__tensor *make_tensor(ccn__rt *rt, const ccn__builtin_call *c, const char *file, size_t size) {
-  ccn__npy h;
+ccn__tensor *ccn__held_tensor(ccn__rt *rt, const ccn__arg *as, const ccn__held *h) {
   const ccn__cplace whole[CCN__MAX_AXES] = {{.unit = 1}, {.unit = 1}, {.unit = 1},
                                             {.unit = 1}, {.unit = 1}, {.unit = 1}};
-  const ccn__cplace *place = whole;
+  if (!as) return ccn__tensor_place(rt, h->dtype, h->rank, h->dim, whole, h->data);
+  check_type(rt, as, as->value.type, h);
+  return ccn__tensor_place(rt, h->dtype, h->rank, h->dim, as->value.type->place, h->data);
+}
+
+static ccn__val load_npy(ccn__rt *rt, const ccn__builtin_call *c, const char *file, size_t size) {
+  ccn__npy h;
   const char *why = ccn__npy_parse(file, size, &h);
   if (!why && h.rank > CCN__MAX_RANK) why = "it has more than 8 dims";
   if (why)
     ccn__fail(rt, 703, c->at[0]->span, "not readable", "write it with numpy.save, in a dtype that CCN has",
               "`%.300s` cannot be loaded: %s", c->at[0]->value.string->at, why);
-  if (c->at[1]) {
-    check_type(rt, c->at[1], c->at[1]->value.type, &h);
-    place = c->at[1]->value.type->place;
-  }
+  if (c->at[2])
+    ccn__fail(rt, 806, c->at[2]->span, "no names in .npy files", "leave it out",
+              "a .npy file holds one tensor");
   size_t item = ccn__dtype_size(h.dtype), bytes = (size_t)h.elements * item;
-  const char *data = file + h.data;
+  ccn__held held = {.dtype = h.dtype, .rank = h.rank, .dim = h.dim, .data = file + h.data};
   if (h.fortran && h.rank > 1) {
     char *rows = ccn__temp_memory(rt, bytes);
-    transpose(&h, item, data, rows);
-    data = rows;
+    transpose(&h, item, held.data, rows);
+    held.data = rows;
   }
   if (h.swapped) {
     char *own = ccn__temp_memory(rt, bytes);
-    if (bytes) memcpy(own, data, bytes);
+    if (bytes) memcpy(own, held.data, bytes);
     reverse_bytes(own, item, h.elements);
-    data = own;
+    held.data = own;
   }
-  return ccn__tensor_place(rt, h.dtype, h.rank, h.dim, place, data);
+  return ccn__tensor_val(ccn__held_tensor(rt, c->at[1], &held));
+}
+
+static bool is_safetensors(const char *path) {
+  static const char end[] = ".safetensors";
+  const size_t n = strlen(path), m = sizeof end - 1;
+  return n >= m && memcmp(path + n - m, end, m) == 0;
+}
+
+/* The value is on temps. */
+static ccn__val load_file(ccn__rt *rt, const ccn__builtin_call *c, const char *file, size_t size) {
+  const bool named = is_safetensors(c->at[0]->value.string->at);
+  return named ? ccn__load_safetensors(rt, c, file, size) : load_npy(rt, c, file, size);
 }
 
 ccn__val ccn__fn_load(ccn__rt *rt, const ccn__builtin_call *c) {
   const char *path = path_of(rt, c->at[0], rt->options->read != NULL);
-  ccn__tensor *volatile t = NULL;
+  volatile ccn__val v = {.kind = CCN__V_NONE};
   void *data = NULL;
   size_t size = 0;
   ccn__trap trap;
@@ -153,43 +171,51 @@ ccn__val ccn__fn_load(ccn__rt *rt, const ccn__builtin_call *c) {
     ccn__fail(rt, 805, c->at[1]->span, ccn__val_kind_name(c->at[1]->value),
               "as in: load(\"x.npy\", as: f32[N] sliced(0))", "expected a type");
   int e = rt->options->read(path, &data, &size, rt->options->file_user);
-  if (e) file_error(rt, 701, c->at[0], e);
+  if (e) ccn__file_error(rt, 701, c->at[0], e);
   CCN__TRY(rt->heap, trap)
-  { t = make_tensor(rt, c, data, size); }
+  { v = load_file(rt, c, data, size); }
   CCN__CATCH(rt->heap, trap)
   {}
   if (rt->options->read_free) rt->options->read_free(data, size, rt->options->file_user);
   if (trap.status != CCN_OK) ccn__throw(rt->heap, trap.status);
-  return ccn__tensor_val(t);
+  return v;
 }
 
 /* ---- save ---------------------------------------------------------------------------------------------- */
 
-ccn__val ccn__fn_save(ccn__rt *rt, const ccn__builtin_call *c) {
-  char header[CCN__NPY_HEADER_MAX];
-  const char *path = path_of(rt, c->at[0], rt->options->write != NULL);
-  ccn__val v = c->at[1]->value;
+ccn__tensor *ccn__whole_to_save(ccn__rt *rt, ccn__val v, ccn__span span) {
   if (v.kind != CCN__V_TENSOR)
-    ccn__fail(rt, 805, c->at[1]->span, ccn__val_kind_name(v), "make a tensor of it: tensor([1, 2, 3], f32)",
+    ccn__fail(rt, 805, span, ccn__val_kind_name(v), "make a tensor of it: tensor([1, 2, 3], f32)",
               "only tensors are saved, not %s", ccn__val_kind_name(v));
   if (v.tensor->bundle)
-    ccn__fail(rt, 805, c->at[1]->span, "a bundle", "save its members one by one: b[0], b[1]",
-              "a file holds one tensor");
+    ccn__fail(rt, 805, span, "a bundle", "save its members one by one: b[0], b[1]",
+              "a bundle is saved by its members");
   ccn__tensor *t = ccn__tensor_whole(rt, v.tensor);
   if (!t)
-    ccn__fail(rt, 805, c->at[1]->span, "not one value",
+    ccn__fail(rt, 805, span, "not one value",
               "save one rank's value, x.on(0), or reduce it in a program first",
               "%s has no single value to save", ccn__tensor_describe(rt, v.tensor));
+  return t;
+}
+
+static void save_npy(ccn__rt *rt, const ccn__builtin_call *c, const char *path) {
+  char header[CCN__NPY_HEADER_MAX];
+  const ccn__tensor *t = ccn__whole_to_save(rt, c->at[1]->value, c->at[1]->span);
   size_t n = ccn__npy_header((ccn__dtype)t->dtype, t->dim, t->rank, header);
   if (n == 0)
     ccn__fail(rt, 703, c->at[1]->span, "NumPy has no such dtype", "cast it first: f32(x)",
               ".npy files cannot hold %s", ccn__dtype_name((ccn__dtype)t->dtype));
-  size_t bytes = ccn__dtype_size((ccn__dtype)t->dtype);
-  for (uint32_t d = 0; d < t->rank; d++) bytes *= (size_t)t->dim[d]; /* the tensor exists: this fits */
+  const size_t bytes = t->buf[0]->bytes;
   char *file = ccn__temp_memory(rt, n + bytes);
   memcpy(file, header, n);
   if (bytes) memcpy(file + n, t->buf[0]->data, bytes);
   int e = rt->options->write(path, file, n + bytes, rt->options->file_user);
-  if (e) file_error(rt, 702, c->at[0], e);
+  if (e) ccn__file_error(rt, 702, c->at[0], e);
+}
+
+ccn__val ccn__fn_save(ccn__rt *rt, const ccn__builtin_call *c) {
+  const char *path = path_of(rt, c->at[0], rt->options->write != NULL);
+  if (is_safetensors(path)) ccn__save_safetensors(rt, c, path);
+  else save_npy(rt, c, path);
   return CCN__NONE_VAL;
 }

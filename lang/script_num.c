@@ -83,6 +83,8 @@ static bool int_binary(ccn__oper op, int64_t x, int64_t y, ccn__val *out, ccn__c
     break;
   case CCN__T_PERCENT: r = y == -1 ? 0 : x - floor_div(x, y) * y; break;
   case CCN__T_POW:
+    if (y < 0 && x == 0)
+      return refuse(err, 810, "divides by zero", "0 to a negative power is 1 / 0; 0.0 ** -1 gives inf");
     if (y < 0) return *out = ccn__float_val(float_power((double)x, (double)y)), true;
     fits = power(x, y, &r);
     break;

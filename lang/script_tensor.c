@@ -30,7 +30,8 @@ ccn__tensor *ccn__tensor_place(ccn__rt *rt, ccn__dtype dtype, uint32_t rank, con
 
 /* Another tensor of the same placement and the same buffers: buffers are never written while they are
  * shared. */
-static ccn__tensor *share(ccn__rt *rt, const ccn__tensor *t) {
+static ccn__tensor *share(ccn__rt *rt, ccn__tensor *t) {
+  t = ccn__tensor_here(rt, t);
   ccn__tensor *c = ccn__tensor_new(rt, (ccn__dtype)t->dtype, t->rank);
   c->bundle = t->bundle;
   memcpy(c->dim, t->dim, sizeof c->dim);
@@ -135,6 +136,7 @@ uint32_t ccn__bundle_count(const ccn__tensor *b) {
 
 ccn__val ccn__bundle_member(ccn__rt *rt, ccn__tensor *b, int64_t i, ccn__span span) {
   i = ccn__position(rt, i, ccn__bundle_count(b), span, "a bundle");
+  b = ccn__tensor_here(rt, b);
   for (uint32_t a = 0; a < b->naxes; a++)
     if (b->place[a].kind == CCN__SLICED) {
       b = ccn__tensor_whole(rt, b);
@@ -166,6 +168,7 @@ ccn__val ccn__bundle_member(ccn__rt *rt, ccn__tensor *b, int64_t i, ccn__span sp
 /* A replicated tensor that holds what `rank` holds. */
 ccn__val ccn__tensor_on(ccn__rt *rt, ccn__tensor *t, uint32_t rank, ccn__span span) {
   ccn__box box;
+  t = ccn__tensor_here(rt, t);
   ccn__box_of(&rt->mesh, rank, t->rank, t->dim, t->place, &box);
   if (!t->buf[rank])
     ccn__fail(rt, 805, span, "nothing there", "ask a rank that has it",
@@ -199,8 +202,9 @@ static ccn__val method_per_rank(ccn__rt *rt, ccn__val self, const ccn__arg *args
     ccn__fail(rt, 800, args[0].span, "none", "x.per_rank() is the list of all ranks' values",
               "`per_rank` takes no argument");
   ccn__list *l = ccn__list_new(rt, CCN__V_LIST, self.tensor->world);
-  for (uint32_t r = 0; r < self.tensor->world; r++)
-    ccn__list_add(rt, l, self.tensor->buf[r] ? ccn__tensor_on(rt, self.tensor, r, span) : CCN__NONE_VAL);
+  ccn__tensor *t = ccn__tensor_here(rt, self.tensor);
+  for (uint32_t r = 0; r < t->world; r++)
+    ccn__list_add(rt, l, t->buf[r] ? ccn__tensor_on(rt, t, r, span) : CCN__NONE_VAL);
   return ccn__list_val(l);
 }
 
@@ -220,7 +224,8 @@ static ccn__tensor *as_tensor(ccn__rt *rt, ccn__val v, ccn__span span) {
   }
   if (v.kind == CCN__V_INT) return ccn__tensor_place(rt, CCN__I64, 0, NULL, place, &v.i);
   if (v.kind == CCN__V_FLOAT) return ccn__tensor_place(rt, CCN__F64, 0, NULL, place, &v.f);
-  if (v.kind == CCN__V_TENSOR && !v.tensor->bundle && all_replicated(v.tensor)) return v.tensor;
+  if (v.kind == CCN__V_TENSOR && !v.tensor->bundle && all_replicated(v.tensor))
+    return ccn__tensor_here(rt, v.tensor);
   ccn__fail(rt, 805, span, ccn__val_kind_name(v), "return a number or a replicated tensor for each rank",
             "the function returns %s that cannot be one rank's value", ccn__val_kind_name(v));
 }
@@ -305,6 +310,12 @@ static const struct {
   {CCN__V_PROGRAM, "name", NULL, field_name},
 };
 
+const char *ccn__member_name(uint8_t kind, uint32_t i) {
+  for (size_t k = 0; k < CCN__COUNT(members); k++)
+    if (members[k].kind == kind && i-- == 0) return members[k].name;
+  return NULL;
+}
+
 CCN__NORETURN static void no_member(ccn__rt *rt, ccn__val self, ccn__name name, ccn__span span) {
   ccn__nearest near;
   ccn__text all;
@@ -319,7 +330,9 @@ CCN__NORETURN static void no_member(ccn__rt *rt, ccn__val self, ccn__name name, 
     }
   ccn__diag *d = ccn__error(rt->diags, 801, span, "no such member", "%s has no member `%s`",
                             ccn__val_kind_name(self), name);
-  if (near.best) ccn__hint(rt->diags, d, "did you mean `%s`?", near.best);
+  if (self.kind != CCN__V_MODULE && ccn__is_builtin(name))
+    ccn__hint(rt->diags, d, "functions are called with the value inside: %s(x)", name);
+  else if (near.best) ccn__hint(rt->diags, d, "did you mean `%s`?", near.best);
   else if (all.n) ccn__hint(rt->diags, d, "%s has %s", ccn__val_kind_name(self), all.at);
   else ccn__hint(rt->diags, d, "functions are called with the value inside: len(x)");
   ccn__rt_raise(rt, d);

@@ -125,12 +125,16 @@ static void place_type(ccn__rt *rt, ccn__env *env, const ccn__ast *place, ccn__t
   while (kind < CCN__COUNT(kinds) - 1 && strcmp(kinds[kind], place->name)) kind++;
   uint32_t mask = axes_of(rt, place, kind == CCN__REPLICATED || kind == CCN__LOCAL);
   if (mask & *taken)
-    ccn__fail(rt, 11, place->span, "a second placement", "one placement an axis",
-              "an axis has two placements");
+    ccn__fail(rt, 307, place->span, "once more", "give each axis one placement",
+              "two placements over one axis");
   *taken |= mask;
   ccn__cplace p = {.kind = (uint8_t)kind, .unit = 1};
   if (kind == CCN__SLICED) p = sliced(rt, env, place, t);
   if (kind == CCN__PARTIAL) p = partial(rt, place);
+  if (kind == CCN__PARTIAL && t->dtype == CCN__BOOL && p.op != CCN__RED_MAX && p.op != CCN__RED_MIN)
+    ccn__fail(rt, 104, place->span, "not for bool",
+              "a bool owes partial(max), which is any, or partial(min), which is all",
+              "booleans are not added or multiplied");
   if (kind == CCN__AT) p = at_coordinate(rt, env, place, mask);
   for (uint32_t a = 0; a < rt->mesh.naxes; a++)
     if (mask >> a & 1) t->place[a] = p;

@@ -79,6 +79,13 @@ static ccn__members *copy_members(ccn__rt *rt, const ccn__members *m) {
 ccn__tensor *ccn__tensor_convert(ccn__rt *rt, ccn__tensor *t, const ccn__cplace *want) {
   const ccn__mesh *m = &rt->mesh;
   bool same = true;
+  if (t->home) {
+    ccn__tensor *home = t->home;
+    bool there = !home->bundle == !t->bundle; /* not a member of a list's bundle */
+    for (uint32_t a = 0; a < t->naxes; a++) there = there && ccn__cplace_equal(&home->place[a], &want[a]);
+    if (there) return home;
+    t = ccn__tensor_here(rt, t);
+  }
   for (uint32_t a = 0; a < t->naxes; a++) same &= ccn__cplace_equal(&t->place[a], &want[a]);
   if (same) return t;
   ccn__tensor *n = ccn__tensor_new(rt, (ccn__dtype)t->dtype, t->rank);
@@ -115,6 +122,7 @@ ccn__tensor *ccn__tensor_whole(ccn__rt *rt, ccn__tensor *t) {
 }
 
 void ccn__tensor_take(ccn__tensor *to, ccn__tensor *from) {
+  to->home = NULL;
   for (uint32_t r = 0; r < to->world; r++) {
     ccn__buf *old = to->buf[r];
     if (old && old->outside) { /* the host looks at this memory */

@@ -32,8 +32,6 @@ const struct ccn__attr_info ccn__attr_table[CCN__ATTR_KEYS] = {
 #undef ATTR
 };
 
-const char *const ccn__order_name[CCN__ORDER_COUNT] = {"rank", "axis", "tree", "ring", "any"};
-
 static const char *const redop_names[CCN__RED_COUNT] = {
   "none",
 #define REDOP(id, name, doc) name,
@@ -51,9 +49,23 @@ bool ccn__redop_find(const char *name, ccn__redop *out) {
 
 bool ccn__op_find(const char *name, ccn__op *out) {
   for (int i = 0; i < CCN__OP_COUNT; i++)
-    if (ccn__op_table[i].kind != CCN__KIND_STRUCT && strcmp(ccn__op_table[i].name, name) == 0)
+    if (ccn__op_table[i].kind != CCN__KIND_STRUCT && i != CCN__OP_HOST &&
+        strcmp(ccn__op_table[i].name, name) == 0)
       return *out = (ccn__op)i, true;
   return false;
+}
+
+const char *ccn__lit_function(ccn__kernel_id k) {
+  for (int i = 0; i < CCN__OP_COUNT; i++)
+    if (ccn__op_table[i].kind == CCN__KIND_ELEM && ccn__op_table[i].kernel == k) return ccn__op_table[i].name;
+  return "?";
+}
+
+bool ccn__lit_function_find(const char *name, ccn__kernel_id *out) {
+  ccn__op op;
+  if (!ccn__op_find(name, &op) || ccn__op_table[op].kind != CCN__KIND_ELEM) return false;
+  *out = (ccn__kernel_id)ccn__op_table[op].kernel;
+  return ccn__lit_arity(*out) != 0;
 }
 
 ccn__redop ccn__op_redop(ccn__op op) {
@@ -219,6 +231,7 @@ static const char *int_binary(uint8_t op, int64_t x, int64_t y, ccn__number *out
     break;
   case CCN__T_POW:
     if (y < 0) {
+      if (x == 0) return "divides by zero";
       *out = of_float(by_kernel(CCN__K_POW, (double)x, (double)y));
       return NULL;
     }
@@ -283,6 +296,35 @@ static const char *unary_value(uint8_t op, ccn__number x, ccn__number *out) {
   return NULL;
 }
 
+/* These give a whole number of whole ones, exactly, which f64 cannot say of 64 bits. */
+static bool keeps_whole(ccn__kernel_id k) {
+  return k == CCN__K_MAXIMUM || k == CCN__K_MINIMUM || k == CCN__K_ABS || k == CCN__K_SIGN ||
+         k == CCN__K_RELU;
+}
+
+static const char *whole_call(ccn__kernel_id k, int64_t x, int64_t y, ccn__number *out) {
+  if (k == CCN__K_ABS && x == INT64_MIN) return "is too large for 64 bits";
+  *out = of_int(k == CCN__K_ABS                    ? (x < 0 ? -x : x)
+                : k == CCN__K_SIGN                 ? (x > 0) - (x < 0)
+                : k == CCN__K_RELU                 ? (x > 0 ? x : 0)
+                : (x > y) == (k == CCN__K_MAXIMUM) ? x
+                                                   : y);
+  return NULL;
+}
+
+static const char *call_value(ccn__kernel_id k, ccn__number x, ccn__number y, ccn__number *out) {
+  const char *e = NULL;
+  if (keeps_whole(k) && !x.is_float && !y.is_float) e = whole_call(k, x.i, y.i, out);
+  else *out = of_float(by_kernel(k, ccn__number_f64(x), ccn__number_f64(y)));
+  out->unknown = x.unknown || y.unknown;
+  return e;
+}
+
+uint32_t ccn__lit_arity(ccn__kernel_id k) {
+  if (k == CCN__K_MAXIMUM || k == CCN__K_MINIMUM) return 2;
+  return k > CCN__K_NEG && k <= CCN__K_EXPM1 && ccn__kernel_exists(k, CCN__F64) ? 1 : 0;
+}
+
 const char *ccn__lit_eval(const ccn__lit *x, const int64_t *value, ccn__number *out) {
   ccn__number l, r;
   const char *e;
@@ -296,6 +338,11 @@ const char *ccn__lit_eval(const ccn__lit *x, const int64_t *value, ccn__number *
     if (!value) return out->unknown = true, NULL;
     return ccn__dim_eval(x->dim, value, &out->i);
   case CCN__LIT_UNARY: e = ccn__lit_eval(x->x, value, &l); return e ? e : unary_value(x->op, l, out);
+  case CCN__LIT_CALL:
+    r = of_int(0);
+    e = ccn__lit_eval(x->x, value, &l);
+    if (!e && x->y) e = ccn__lit_eval(x->y, value, &r);
+    return e ? e : call_value((ccn__kernel_id)x->op, l, r, out);
   default:
     e = ccn__lit_eval(x->x, value, &l);
     if (!e) e = ccn__lit_eval(x->y, value, &r);
@@ -379,6 +426,22 @@ const ccn__lit *ccn__lit_binary(ccn__arena *a, uint8_t op, const ccn__lit *x, co
   (void)ccn__lit_eval(y, NULL, &ny);
   *out_error = binary_value(op, nx, ny, &v);
   return *out_error ? NULL : from_number(a, v, logic || comparison);
+}
+
+const ccn__lit *ccn__lit_call(ccn__arena *a, ccn__kernel_id k, const ccn__lit *x, const ccn__lit *y,
+                              const char **out_error) {
+  ccn__number nx, ny = of_int(0), v;
+  *out_error = NULL;
+  if (is_bool(x) || (y && is_bool(y))) return *out_error = "has an operand of the wrong kind", NULL;
+  if (x->kind == CCN__LIT_UNKNOWN || (y && y->kind == CCN__LIT_UNKNOWN)) {
+    if (keeps_whole(k)) return x->kind == CCN__LIT_UNKNOWN ? x : y;
+    return large(node(a, CCN__LIT_CALL, (uint8_t)k, x, y), out_error); /* a fraction for certain */
+  }
+  if (!known(x) || (y && !known(y))) return large(node(a, CCN__LIT_CALL, (uint8_t)k, x, y), out_error);
+  (void)ccn__lit_eval(x, NULL, &nx);
+  if (y) (void)ccn__lit_eval(y, NULL, &ny);
+  *out_error = call_value(k, nx, ny, &v);
+  return *out_error ? NULL : from_number(a, v, false);
 }
 
 /* ---- numbers into dtypes ---- */

@@ -1,12 +1,12 @@
 /* types.h: dtype + shape + one placement for each mesh axis; meshes; literal expressions; reduction operators.
  *
- * Place in the pipeline: the vocabulary of lower.c, infer.c, graph.h and interp.c. Language reference, section 3.
+ * Place in the pipeline: the vocabulary of lower.c, infer.c, graph.h and interp.c. Language reference, section 5.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef CCN_LANG_TYPES_H
 #define CCN_LANG_TYPES_H
 
 #include "dims.h"
-#include "num.h"
+#include "kernels.h"
 
 #define CCN__MAX_RANK 8
 #define CCN__MAX_AXES 6
@@ -87,12 +87,13 @@ typedef enum ccn__lit_kind {
   CCN__LIT_DIM,     /* an extent, or size(axis): a polynomial over the graph's symbols */
   CCN__LIT_UNKNOWN, /* `check` only: a script constant whose value is not known; fits everywhere, counts as 1 */
   CCN__LIT_UNARY,
-  CCN__LIT_BINARY
+  CCN__LIT_BINARY,
+  CCN__LIT_CALL /* sqrt(N), maximum(N, 4): `op` is a ccn__kernel_id; y is NULL where that takes one operand */
 } ccn__lit_kind;
 
 typedef struct ccn__lit {
   uint8_t kind;
-  uint8_t op;            /* ccn__oper (ast.h) */
+  uint8_t op;            /* ccn__oper (ast.h), or the function of a CALL */
   uint16_t depth, nodes; /* of an expression, both bounded: it is walked recursively */
   union {
     int64_t i;
@@ -122,7 +123,12 @@ const ccn__lit *ccn__lit_dim(ccn__arena *a, const ccn__dim *d); /* a constant di
 const ccn__lit *ccn__lit_unary(ccn__arena *a, uint8_t op, const ccn__lit *x, const char **out_error);
 const ccn__lit *ccn__lit_binary(ccn__arena *a, uint8_t op, const ccn__lit *x, const ccn__lit *y,
                                 const char **out_error);
-/* Value given the symbols' values (NULL: symbols are unknown). Returns NULL or what is wrong (static). */
+/* How many operands the function takes of literals, 0 if literals do not fold through it. */
+uint32_t ccn__lit_arity(ccn__kernel_id k);
+const ccn__lit *ccn__lit_call(ccn__arena *a, ccn__kernel_id k, const ccn__lit *x, const ccn__lit *y,
+                              const char **out_error);
+/* Value given the symbols' values (NULL: symbols are unknown). Returns NULL or what is wrong (static).
+ * An unknown number has no value, but is_float holds: which operations give fractions does not depend on sizes. */
 const char *ccn__lit_eval(const ccn__lit *x, const int64_t *value, ccn__number *out);
 static inline double ccn__number_f64(ccn__number n) { return n.is_float ? n.f : (double)n.i; }
 /* Whether the number can be written in dtype t without becoming 0 or inf or losing an integer bit (CCN0102/0110);

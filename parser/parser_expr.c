@@ -131,6 +131,7 @@ static bool good_format(const char *s, uint32_t n) {
   while (at < n && ccn__is_digit(s[at])) at++, digits++;
   if (digits > 4) return false;
   if (at < n && s[at] == '.') {
+    if (s[n - 1] == 'd') return false; /* whole numbers have no digits behind the point */
     at++;
     digits = 0;
     while (at < n && ccn__is_digit(s[at])) at++, digits++;
@@ -149,7 +150,10 @@ static ccn__ast *format(ccn__parser *p, ccn__ast *a, uint32_t start) {
   n->nspan = ccn__p_span(p, t->start, t->end);
   if (!good_format(t->str, t->size)) {
     ccn__diag *d = ccn__p_complain(p, 7, n->nspan, "not a format", "this format is not understood");
-    ccn__p_hint(p, d, "a format is [0][width][.precision] and one of f e g d, as in {x:.4f} or {n:06d}");
+    bool whole = t->size && t->str[t->size - 1] == 'd';
+    ccn__p_hint(p, d,
+                whole ? "`d` takes a width and no precision, as in {n:6d} or {n:06d}; {x:.2f} shows fractions"
+                      : "a format is [0][width][.precision] and one of f e g d, as in {x:.4f} or {n:06d}");
     p->broken = true;
   }
   ccn__p_advance(p);

@@ -70,3 +70,31 @@ ccn__id ccn__update_of(const ccn__graph *g, ccn__id param) {
     if (g->params.at[i].node == param) return g->params.at[i].update;
   return CCN__NO_ID;
 }
+
+static int64_t kernel_of(const ccn__graph *g, ccn__id i) {
+  return ccn__attr_int(g->nodes.at[i].attrs, CCN__A_FUSE, 0);
+}
+
+int64_t ccn__last_kernel(const ccn__graph *g) {
+  int64_t top = 0;
+  for (ccn__id i = 0; i < g->nodes.n; i++)
+    if (kernel_of(g, i) > top) top = kernel_of(g, i);
+  return top;
+}
+
+bool ccn__kernel_cut(ccn__pass *s, const bool *in, ccn__id *out_inside, ccn__id *out_outside) {
+  const ccn__graph *g = s->g;
+  const size_t n = (size_t)ccn__last_kernel(g) + 1;
+  ccn__id *inside = CCN__NEWN(s->arena, ccn__id, n), *outside = CCN__NEWN(s->arena, ccn__id, n);
+  memset(inside, 0xff, n * sizeof *inside);
+  memset(outside, 0xff, n * sizeof *outside);
+  for (ccn__id i = g->nodes.n; i-- > 0;)
+    if (kernel_of(g, i)) (in[i] ? inside : outside)[kernel_of(g, i)] = i;
+  for (size_t k = 1; k < n; k++) {
+    if (inside[k] == CCN__NO_ID || outside[k] == CCN__NO_ID) continue;
+    *out_inside = inside[k];
+    *out_outside = outside[k];
+    return true;
+  }
+  return false;
+}

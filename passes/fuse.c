@@ -10,33 +10,45 @@
 
 static bool no_member(const ccn__node *n) { return n->op == CCN__OP_PARAM || n->op == CCN__OP_CONST; }
 
+/* In the order of the text: what a store gives may itself be stored. */
 static void add_stores(ccn__pass *s, bool *in) {
-  for (uint32_t p = 0; p < s->g->params.n; p++) {
-    ccn__id u = s->g->params.at[p].update;
-    if (u != CCN__NO_ID && in[s->g->nodes.at[u].in[1]]) in[u] = true;
+  for (ccn__id i = 0; i < s->g->nodes.n; i++) {
+    const ccn__node *n = &s->g->nodes.at[i];
+    if (n->op == CCN__OP_UPDATE && in[n->in[1]]) in[i] = true;
   }
 }
+
+typedef struct kernel { /* nodes i with of[i] = number, in the order of the text */
+  ccn__ids members;
+  const uint32_t *of;
+  uint32_t number;
+} kernel;
+
+static bool is_in(const kernel *k, ccn__id i) { return k->of[i] == k->number; }
 
 static uint32_t find(uint32_t *root, uint32_t i) {
   while (root[i] != i) i = root[i] = root[root[i]];
   return i;
 }
 
-/* Connected through values that pass between members, or through a tensor that both read. */
-static bool check_connected(ccn__pass *s, const bool *in) {
+/* Connected through values that pass between members, or through a tensor that both read. root: room for all nodes. */
+static bool check_connected(ccn__pass *s, const kernel *q, uint32_t *root) {
   const ccn__graph *g = s->g;
-  uint32_t *root = CCN__NEWN(s->arena, uint32_t, g->nodes.n + 1);
-  for (ccn__id i = 0; i < g->nodes.n; i++) root[i] = i;
-  for (ccn__id i = 0; i < g->nodes.n; i++)
-    for (uint32_t k = 0; k < g->nodes.at[i].nin && in[i]; k++) {
-      const ccn__node *x = &g->nodes.at[g->nodes.at[i].in[k]];
-      bool scalar = !in[g->nodes.at[i].in[k]] && x->type->rank == 0;
-      if (x->op != CCN__OP_CONST && !scalar) root[find(root, i)] = find(root, g->nodes.at[i].in[k]);
+  for (uint32_t m = 0; m < q->members.n; m++) {
+    ccn__id i = q->members.at[m];
+    root[i] = i;
+    for (uint32_t k = 0; k < g->nodes.at[i].nin; k++) root[g->nodes.at[i].in[k]] = g->nodes.at[i].in[k];
+  }
+  for (uint32_t m = 0; m < q->members.n; m++) {
+    const ccn__node *n = &g->nodes.at[q->members.at[m]];
+    for (uint32_t k = 0; k < n->nin; k++) {
+      const ccn__node *x = &g->nodes.at[n->in[k]];
+      bool scalar = !is_in(q, n->in[k]) && x->type->rank == 0;
+      if (x->op != CCN__OP_CONST && !scalar) root[find(root, q->members.at[m])] = find(root, n->in[k]);
     }
-  ccn__id first = CCN__NO_ID;
-  for (ccn__id i = 0; i < g->nodes.n; i++) {
-    if (!in[i]) continue;
-    if (first == CCN__NO_ID) first = i;
+  }
+  for (uint32_t m = 1; m < q->members.n; m++) {
+    ccn__id first = q->members.at[0], i = q->members.at[m];
     if (find(root, i) != find(root, first))
       return ccn__refuse(s, 404, i, "not connected with the rest",
                          "the ops are not connected: nothing passes between %s and %s",
@@ -46,14 +58,11 @@ static bool check_connected(ccn__pass *s, const bool *in) {
   return true;
 }
 
-static bool check_convex(ccn__pass *s, const bool *in) {
+static bool check_convex(ccn__pass *s, const kernel *q) {
   const ccn__graph *g = s->g;
-  ccn__ids ids = {0};
+  bool *after = ccn__after(s, &q->members), *before = ccn__before(s, &q->members);
   for (ccn__id i = 0; i < g->nodes.n; i++)
-    if (in[i]) *CCN__PUSH(s->arena, &ids) = i;
-  bool *after = ccn__after(s, &ids), *before = ccn__before(s, &ids);
-  for (ccn__id i = 0; i < g->nodes.n; i++)
-    if (!in[i] && after[i] && before[i])
+    if (!is_in(q, i) && after[i] && before[i])
       return ccn__refuse(s, 404, i, "this would have to run in the middle of it",
                          "the ops are not convex: %s needs one of them and is needed by another",
                          ccn__node_label(g, i)),
@@ -61,7 +70,12 @@ static bool check_convex(ccn__pass *s, const bool *in) {
   return true;
 }
 
-static bool scalar_value(const ccn__type *t) { return t->rank == 0 || t->bundle == CCN__BUNDLE_SCALARS; }
+/* One element: f32, f32[1], or one a tensor of a bundle. */
+static bool scalar_value(const ccn__type *t) {
+  bool one = true;
+  for (uint32_t d = 0; d < t->rank; d++) one &= ccn__dim_is(t->dim[d], 1);
+  return one || t->bundle == CCN__BUNDLE_SCALARS;
+}
 
 typedef struct bulk {
   ccn__id first, second, shift; /* reduce-scatter or reduce; an all-gather or broadcast; shift */
@@ -107,41 +121,39 @@ static bool check_collective(ccn__pass *s, bulk *b, ccn__id i) {
   }
 }
 
-static bool check_members(ccn__pass *s, const bool *in, bulk *b) {
-  const ccn__graph *g = s->g;
-  uint32_t region = UINT32_MAX;
-  for (ccn__id i = 0; i < g->nodes.n; i++) {
-    const ccn__node *n = &g->nodes.at[i];
-    if (!in[i]) continue;
-    if (region == UINT32_MAX) region = n->region;
-    if (n->region != region)
-      return ccn__refuse(s, 404, i, "in another block", "the ops stand in different blocks"), false;
-    if (ccn__op_table[n->op].kind == CCN__KIND_STRUCT)
-      return ccn__refuse(s, 402, i, "this", "a `%s` is not part of a kernel", ccn__op_table[n->op].name),
+static bool check_member(ccn__pass *s, const kernel *q, bulk *b, ccn__id i) {
+  const ccn__node *n = &s->g->nodes.at[i];
+  if (n->region != s->g->nodes.at[q->members.at[0]].region)
+    return ccn__refuse(s, 404, i, "in another block", "the ops stand in different blocks"), false;
+  if (ccn__op_table[n->op].kind == CCN__KIND_STRUCT)
+    return ccn__refuse(s, 402, i, "this", "a `%s` is not part of a kernel", ccn__op_table[n->op].name), false;
+  bool library = n->op == CCN__OP_MATMUL || n->op == CCN__OP_CONV2D;
+  for (uint32_t k = 0; k < n->nin && library; k++)
+    if (is_in(q, n->in[k]))
+      return ccn__refuse(s, 402, i, "this", "a `%s` can only be the producer of a kernel",
+                         ccn__op_table[n->op].name),
              false;
-    bool library = n->op == CCN__OP_MATMUL || n->op == CCN__OP_CONV2D;
-    for (uint32_t k = 0; k < n->nin && library; k++)
-      if (in[n->in[k]])
-        return ccn__refuse(s, 402, i, "this", "a `%s` can only be the producer of a kernel",
-                           ccn__op_table[n->op].name),
-               false;
-    if (ccn__op_table[n->op].kind == CCN__KIND_COLLECTIVE && !check_collective(s, b, i)) return false;
-  }
+  return ccn__op_table[n->op].kind != CCN__KIND_COLLECTIVE || check_collective(s, b, i);
+}
+
+static bool check_members(ccn__pass *s, const kernel *q, bulk *b) {
+  for (uint32_t m = 0; m < q->members.n; m++)
+    if (!check_member(s, q, b, q->members.at[m])) return false;
   if (b->shift != CCN__NO_ID && (b->first != CCN__NO_ID || b->second != CCN__NO_ID))
     return ccn__refuse(s, 402, b->shift, "this shift", "a kernel has a bulk pair or a shift, not both"),
            false;
   return true;
 }
 
-/* "one reduce-scatter and the all-gathers behind it" */
-static bool check_pair(ccn__pass *s, const bool *in, const bulk *b) {
+/* "one reduce-scatter and the all-gathers behind it"; of a convex kernel: what is between them is in it. */
+static bool check_pair(ccn__pass *s, const kernel *q, const bulk *b, bool *after) {
   if (b->first == CCN__NO_ID || b->second == CCN__NO_ID) return true;
-  ccn__ids one = {0};
-  *CCN__PUSH(s->arena, &one) = b->first;
-  bool *after = ccn__after(s, &one);
-  for (ccn__id i = 0; i < s->g->nodes.n; i++) {
+  for (uint32_t m = 0; m < q->members.n; m++) {
+    ccn__id i = q->members.at[m];
     const ccn__node *n = &s->g->nodes.at[i];
-    if (in[i] && (n->op == CCN__OP_ALLGATHER || n->op == CCN__OP_BROADCAST) && !after[i])
+    after[i] = i == b->first;
+    for (uint32_t k = 0; k < n->nin; k++) after[i] |= is_in(q, n->in[k]) && after[n->in[k]];
+    if ((n->op == CCN__OP_ALLGATHER || n->op == CCN__OP_BROADCAST) && !after[i])
       return ccn__refuse(s, 402, i, "this gather", "%s does not depend on the kernel's reduce-scatter",
                          ccn__node_label(s->g, i)),
              false;
@@ -150,71 +162,83 @@ static bool check_pair(ccn__pass *s, const bool *in, const bulk *b) {
 }
 
 /* Kernels made before are taken whole. */
-static bool whole_kernels(ccn__pass *s, const bool *in, int64_t *number) {
-  const ccn__graph *g = s->g;
-  int64_t top = 0;
-  for (ccn__id i = 0; i < g->nodes.n; i++) {
-    int64_t f = ccn__attr_int(g->nodes.at[i].attrs, CCN__A_FUSE, 0);
-    if (f > top) top = f;
-    if (!in[i] || !f) continue;
-    for (ccn__id j = 0; j < g->nodes.n; j++)
-      if (!in[j] && ccn__attr_int(g->nodes.at[j].attrs, CCN__A_FUSE, 0) == f)
-        return ccn__refuse(s, 404, j, "this is part of it too",
-                           "%s is part of a kernel already; name that kernel", ccn__node_label(g, i)),
-               false;
-  }
-  *number = top + 1;
-  return true;
+static bool whole_kernels(ccn__pass *s, const kernel *q, int64_t *number) {
+  ccn__id member, other;
+  bool *in = ccn__in_set(s, &q->members);
+  *number = ccn__last_kernel(s->g) + 1;
+  if (!ccn__kernel_cut(s, in, &member, &other)) return true;
+  return ccn__refuse(s, 404, other, "this is part of it too",
+                     "%s is part of a kernel already; name that kernel", ccn__node_label(s->g, member)),
+         false;
 }
 
 /* A kernel stands in one stage of a chain as a whole. */
-static bool check_stage(ccn__pass *s, const bool *in) {
-  const ccn__graph *g = s->g;
-  int64_t chain = -1, stage = 0;
-  for (ccn__id i = 0; i < g->nodes.n; i++) {
-    if (!in[i]) continue;
-    int64_t c = ccn__attr_int(g->nodes.at[i].attrs, CCN__A_OVERLAP, 0),
-            k = ccn__attr_int(g->nodes.at[i].attrs, CCN__A_STAGE, 0);
-    if (chain < 0) chain = c, stage = k;
-    if (c != chain || k != stage)
-      return ccn__refuse(s, 404, i, "this", "only a part of the ops is in one stage of a chain; fuse first"),
+static bool check_stage(ccn__pass *s, const kernel *q) {
+  for (uint32_t m = 0; m < q->members.n; m++) {
+    ccn__attrs first = s->g->nodes.at[q->members.at[0]].attrs, as = s->g->nodes.at[q->members.at[m]].attrs;
+    if (ccn__attr_int(as, CCN__A_OVERLAP, 0) != ccn__attr_int(first, CCN__A_OVERLAP, 0) ||
+        ccn__attr_int(as, CCN__A_STAGE, 0) != ccn__attr_int(first, CCN__A_STAGE, 0))
+      return ccn__refuse(s, 404, q->members.at[m], "this",
+                         "only a part of the ops is in one stage of a chain; fuse first"),
              false;
   }
   return true;
 }
 
+static bool check_kernel(ccn__pass *s, const kernel *q, bool convex, uint32_t *root, bool *after) {
+  bulk b = {CCN__NO_ID, CCN__NO_ID, CCN__NO_ID, 0};
+  return check_members(s, q, &b) && (convex || check_convex(s, q)) && check_pair(s, q, &b, after) &&
+         check_connected(s, q, root) && check_stage(s, q);
+}
+
+static bool refuse_stuck(ccn__pass *s, const kernel *q) {
+  if (!check_convex(s, q)) return false;
+  return ccn__refuse(s, 404, q->members.at[0], "in this kernel",
+                     "the kernel of %s and another one each need what the other computes",
+                     ccn__node_label(s->g, q->members.at[0])),
+         false;
+}
+
 bool ccn__kernels_hold(ccn__pass *s) {
-  const ccn__graph *g = s->g;
-  int64_t top = 0;
-  for (ccn__id i = 0; i < g->nodes.n; i++) {
-    int64_t f = ccn__attr_int(g->nodes.at[i].attrs, CCN__A_FUSE, 0);
-    if (f > top) top = f;
+  ccn__units u = ccn__units_of(s, CCN__A_FUSE);
+  uint32_t stuck, *root = CCN__NEWN(s->arena, uint32_t, s->g->nodes.n + 1);
+  bool *after = CCN__NEWN(s->arena, bool, s->g->nodes.n + 1);
+  if (!ccn__units_in_order(s, &u, &stuck)) {
+    kernel q = {u.members[stuck], u.of, stuck};
+    return refuse_stuck(s, &q);
   }
-  for (int64_t k = 1; k <= top; k++) {
-    bulk b = {CCN__NO_ID, CCN__NO_ID, CCN__NO_ID, 0};
-    bool *in = CCN__NEWN(s->arena, bool, g->nodes.n + 1);
-    for (ccn__id i = 0; i < g->nodes.n; i++) in[i] = ccn__attr_int(g->nodes.at[i].attrs, CCN__A_FUSE, 0) == k;
-    if (!check_members(s, in, &b) || !check_pair(s, in, &b) || !check_connected(s, in) ||
-        !check_convex(s, in) || !check_stage(s, in))
-      return false;
+  for (uint32_t k = 1; k <= u.top; k++) {
+    kernel q = {u.members[k], u.of, k};
+    if (!check_kernel(s, &q, true, root, after)) return false;
   }
   return true;
 }
 
-bool ccn__pass_fuse(ccn__pass *s, const ccn__ids *ops, ccn__ids *out) {
+static kernel kernel_of(ccn__pass *s, const ccn__ids *ops) {
   bool *in = ccn__in_set(s, ops);
-  bulk b = {CCN__NO_ID, CCN__NO_ID, CCN__NO_ID, 0};
-  int64_t number;
+  uint32_t *of = CCN__NEWN(s->arena, uint32_t, s->g->nodes.n + 1);
+  kernel q = {.of = of, .number = 1};
   for (ccn__id i = 0; i < s->g->nodes.n; i++)
     if (no_member(&s->g->nodes.at[i])) in[i] = false;
   add_stores(s, in);
-  if (!check_members(s, in, &b) || !check_pair(s, in, &b) || !check_connected(s, in) ||
-      !check_convex(s, in) || !whole_kernels(s, in, &number) || !check_stage(s, in))
-    return false;
+  for (ccn__id i = 0; i < s->g->nodes.n; i++) {
+    if (!in[i]) continue;
+    of[i] = 1;
+    *CCN__PUSH(s->arena, &q.members) = i;
+  }
+  return q;
+}
+
+bool ccn__pass_fuse(ccn__pass *s, const ccn__ids *ops, ccn__ids *out) {
+  const kernel q = kernel_of(s, ops);
+  uint32_t *root = CCN__NEWN(s->arena, uint32_t, s->g->nodes.n + 1);
+  bool *after = CCN__NEWN(s->arena, bool, s->g->nodes.n + 1);
+  int64_t number;
+  if (!check_kernel(s, &q, false, root, after) || !whole_kernels(s, &q, &number)) return false;
   ccn__edit_begin(s);
   for (ccn__id i = 0; i < s->g->nodes.n; i++) {
     ccn__id y = ccn__edit_keep(s, i);
-    if (!in[i]) continue;
+    if (!is_in(&q, i)) continue;
     ccn__node *n = &s->edit.to->nodes.at[y];
     n->attrs = ccn__attrs_with(s->arena, n->attrs, (ccn__attr){.key = CCN__A_FUSE, .i = number});
     *CCN__PUSH(s->arena, out) = y;

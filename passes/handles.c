@@ -13,6 +13,20 @@ static ccn__handle fail(ccn__schedule_run *r, uint16_t code, ccn__span span, con
 
 /* ---- paths ---- */
 
+/* adam, or optim.adam of a module: the program in front of a path. */
+static bool names_program(ccn__schedule_run *r, const ccn__ast *e) {
+  const ccn__ast *front = e->kind == CCN__AST_FIELD ? e->a : e;
+  if ((e->kind != CCN__AST_NAME && e->kind != CCN__AST_FIELD) || front->kind != CCN__AST_NAME) return false;
+  if (ccn__handle_find(r, front->name)) return false;
+  if (e != front) {
+    const ccn__val *m = r->env ? ccn__env_lookup(r->env, front->name) : NULL;
+    if (!m || m->kind != CCN__V_MODULE) return false;
+  }
+  for (const ccn__program *p = r->program; p; p = p->base)
+    if (p->name == e->name || p->ast->name == e->name) return true;
+  return false;
+}
+
 /* The text of a path with [*] as it stands; NULL if e is no path. A label bound to a name stands for itself. */
 static const char *path_text(ccn__schedule_run *r, const ccn__ast *e) {
   if (e->kind == CCN__AST_NAME) {
@@ -21,9 +35,7 @@ static const char *path_text(ccn__schedule_run *r, const ccn__ast *e) {
     return h ? NULL : e->name;
   }
   if (e->kind == CCN__AST_FIELD) {
-    if (e->a->kind == CCN__AST_NAME && !ccn__handle_find(r, e->a->name))
-      for (const ccn__program *p = r->program; p; p = p->base)
-        if (p->name == e->a->name || p->ast->name == e->a->name) return e->name; /* adam.gsum */
+    if (names_program(r, e->a)) return e->name;
     const char *base = path_text(r, e->a);
     return base ? ccn__arena_printf(r->arena, "%s.%s", base, e->name) : NULL;
   }
@@ -248,6 +260,10 @@ static ccn__handle list(ccn__schedule_run *r, const ccn__ast *e) {
 ccn__handle ccn__handle_eval(ccn__schedule_run *r, const ccn__ast *e) {
   switch (e->kind) {
   case CCN__AST_INT: return (ccn__handle){.kind = CCN__H_NUMBER, .span = e->span, .number = e->i};
+  case CCN__AST_UNARY:
+    if (e->op != CCN__T_MINUS || e->a->kind != CCN__AST_INT)
+      return fail(r, 800, e->span, "not a handle", "a handle of an op is needed here", NULL);
+    return (ccn__handle){.kind = CCN__H_NUMBER, .span = e->span, .number = -e->a->i};
   case CCN__AST_LIST:
   case CCN__AST_TUPLE: return list(r, e);
   case CCN__AST_CALL: return call(r, e);

@@ -52,6 +52,7 @@ typedef struct ccn__schedule_run {
   })
   gone; /* names of consumed nodes */
   uint32_t depth;
+  uint32_t step; /* states reported */
   bool trying;
 } ccn__schedule_run;
 

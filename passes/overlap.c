@@ -7,32 +7,23 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "schedule.h"
 
-static bool feeds(const ccn__graph *g, const uint32_t *stage, uint32_t from) {
-  for (ccn__id i = 0; i < g->nodes.n; i++)
-    for (uint32_t k = 0; k < g->nodes.at[i].nin; k++)
-      if (stage[i] == from + 2 && stage[g->nodes.at[i].in[k]] == from + 1) return true;
-  return false;
-}
-
-static bool check_order(ccn__pass *s, const uint32_t *stage) {
+/* stage[i]: 1, 2, ...; 0 = not in the chain. Looks at members only. */
+static bool check_order(ccn__pass *s, const ccn__ids *members, const uint32_t *stage) {
   const ccn__graph *g = s->g;
-  for (ccn__id i = 0; i < g->nodes.n; i++)
-    for (uint32_t k = 0; k < g->nodes.at[i].nin; k++) {
-      uint32_t a = stage[g->nodes.at[i].in[k]], b = stage[i];
-      if (a && b && a > b)
+  for (uint32_t m = 0; m < members->n; m++) {
+    ccn__id i = members->at[m];
+    for (uint32_t k = 0; k < g->nodes.at[i].nin; k++)
+      if (stage[g->nodes.at[i].in[k]] > stage[i])
         return ccn__refuse(s, 404, i, "this reads a later stage",
                            "the stages are not in the order in which values pass"),
                false;
-    }
+  }
   return true;
 }
 
-static bool check_convex(ccn__pass *s, const uint32_t *stage) {
+static bool check_convex(ccn__pass *s, const ccn__ids *members, const uint32_t *stage) {
   const ccn__graph *g = s->g;
-  ccn__ids ids = {0};
-  for (ccn__id i = 0; i < g->nodes.n; i++)
-    if (stage[i]) *CCN__PUSH(s->arena, &ids) = i;
-  bool *after = ccn__after(s, &ids), *before = ccn__before(s, &ids);
+  bool *after = ccn__after(s, members), *before = ccn__before(s, members);
   for (ccn__id i = 0; i < g->nodes.n; i++)
     if (!stage[i] && after[i] && before[i])
       return ccn__refuse(s, 404, i, "this lies between",
@@ -42,32 +33,69 @@ static bool check_convex(ccn__pass *s, const uint32_t *stage) {
   return true;
 }
 
-static bool check_fed(ccn__pass *s, const uint32_t *stage, uint32_t nstages) {
-  for (uint32_t k = 0; k + 1 < nstages; k++) {
-    if (feeds(s->g, stage, k)) continue;
-    ccn__id x = CCN__NO_ID;
-    for (ccn__id i = s->g->nodes.n; i-- > 0;)
-      if (stage[i] == k + 2) x = i;
-    return ccn__refuse(s, 404, x, "this stage", "stage %u reads nothing of stage %u", k + 2, k + 1), false;
+static bool check_fed(ccn__pass *s, const ccn__ids *members, const uint32_t *stage, uint32_t nstages) {
+  const ccn__graph *g = s->g;
+  bool *fed = CCN__NEWN(s->arena, bool, nstages + 2);
+  ccn__id *first = CCN__NEWN(s->arena, ccn__id, nstages + 2);
+  memset(first, 0xff, (nstages + 2) * sizeof *first);
+  for (uint32_t m = members->n; m-- > 0;) {
+    ccn__id i = members->at[m];
+    first[stage[i]] = i;
+    for (uint32_t k = 0; k < g->nodes.at[i].nin; k++)
+      fed[stage[i]] |= stage[g->nodes.at[i].in[k]] && stage[g->nodes.at[i].in[k]] + 1 == stage[i];
   }
+  for (uint32_t k = 2; k <= nstages; k++)
+    if (!fed[k])
+      return ccn__refuse(s, 404, first[k], "this stage", "stage %u reads nothing of stage %u", k, k - 1),
+             false;
   return true;
+}
+
+static bool check_whole_kernels(ccn__pass *s, const uint32_t *stage) {
+  ccn__id member, other;
+  bool *in = CCN__NEWN(s->arena, bool, s->g->nodes.n + 1);
+  for (ccn__id i = 0; i < s->g->nodes.n; i++) in[i] = stage[i] != 0;
+  if (!ccn__kernel_cut(s, in, &member, &other)) return true;
+  return ccn__refuse(s, 404, other, "this is part of it too", "%s is part of a kernel; name that kernel",
+                     ccn__node_label(s->g, member)),
+         false;
+}
+
+/* Chains, and the kernels that are in none. */
+static ccn__units chains_and_kernels(ccn__pass *s, const ccn__units *chains) {
+  ccn__units kernels = ccn__units_of(s, CCN__A_FUSE), all = {.top = chains->top + kernels.top};
+  all.of = CCN__NEWN(s->arena, uint32_t, s->g->nodes.n + 1);
+  for (ccn__id i = 0; i < s->g->nodes.n; i++)
+    all.of[i] = chains->of[i] || !kernels.of[i] ? chains->of[i] : chains->top + kernels.of[i];
+  return all;
+}
+
+static bool refuse_stuck(ccn__pass *s, const ccn__ids *members, const uint32_t *stage) {
+  if (!check_convex(s, members, stage)) return false;
+  return ccn__refuse(s, 404, members->at[0], "in this chain",
+                     "the chain of %s and another chain or kernel each need what the other computes",
+                     ccn__node_label(s->g, members->at[0])),
+         false;
 }
 
 bool ccn__chains_hold(ccn__pass *s) {
   const ccn__graph *g = s->g;
-  int64_t top = 0;
-  for (ccn__id i = 0; i < g->nodes.n; i++) {
-    int64_t o = ccn__attr_int(g->nodes.at[i].attrs, CCN__A_OVERLAP, 0);
-    if (o > top) top = o;
-  }
-  for (int64_t k = 1; k <= top; k++) {
-    uint32_t *stage = CCN__NEWN(s->arena, uint32_t, g->nodes.n + 1), n = 0;
-    for (ccn__id i = 0; i < g->nodes.n; i++) {
-      if (ccn__attr_int(g->nodes.at[i].attrs, CCN__A_OVERLAP, 0) != k) continue;
-      stage[i] = (uint32_t)ccn__attr_int(g->nodes.at[i].attrs, CCN__A_STAGE, 0) + 1;
-      if (stage[i] > n) n = stage[i];
+  ccn__units u = ccn__units_of(s, CCN__A_OVERLAP);
+  if (!u.top) return true;
+  ccn__units all = chains_and_kernels(s, &u);
+  uint32_t *stage = CCN__NEWN(s->arena, uint32_t, g->nodes.n + 1), stuck = 0;
+  (void)ccn__units_in_order(s, &all, &stuck);
+  for (uint32_t c = 1; c <= u.top; c++) {
+    const ccn__ids *members = &u.members[c];
+    uint32_t n = 0;
+    for (uint32_t m = 0; m < members->n; m++) {
+      uint32_t k = stage[members->at[m]] =
+        (uint32_t)ccn__attr_int(g->nodes.at[members->at[m]].attrs, CCN__A_STAGE, 0) + 1;
+      if (k > n) n = k;
     }
-    if (!check_fed(s, stage, n) || !check_order(s, stage) || !check_convex(s, stage)) return false;
+    if (!check_fed(s, members, stage, n) || !check_order(s, members, stage)) return false;
+    if (c == stuck) return refuse_stuck(s, members, stage);
+    for (uint32_t m = 0; m < members->n; m++) stage[members->at[m]] = 0;
   }
   return true;
 }
@@ -90,18 +118,17 @@ bool ccn__pass_overlap(ccn__pass *s, const ccn__ids *stages, uint32_t nstages, c
       stage[x] = k + 1;
     }
   for (ccn__id i = 0; i < g->nodes.n; i++) {
-    int64_t o = ccn__attr_int(g->nodes.at[i].attrs, CCN__A_OVERLAP, 0),
-            f = ccn__attr_int(g->nodes.at[i].attrs, CCN__A_FUSE, 0);
+    int64_t o = ccn__attr_int(g->nodes.at[i].attrs, CCN__A_OVERLAP, 0);
     if (o > number) number = o;
     if (stage[i] && o)
       return ccn__refuse(s, 404, i, "this", "%s is part of a chain already", ccn__node_label(g, i)), false;
-    for (ccn__id j = 0; j < g->nodes.n && f && stage[i]; j++)
-      if (!stage[j] && ccn__attr_int(g->nodes.at[j].attrs, CCN__A_FUSE, 0) == f)
-        return ccn__refuse(s, 404, j, "this is part of it too", "%s is part of a kernel; name that kernel",
-                           ccn__node_label(g, i)),
-               false;
   }
-  if (!check_fed(s, stage, nstages) || !check_order(s, stage) || !check_convex(s, stage)) return false;
+  ccn__ids members = {0};
+  for (ccn__id i = 0; i < g->nodes.n; i++)
+    if (stage[i]) *CCN__PUSH(s->arena, &members) = i;
+  if (!check_whole_kernels(s, stage) || !check_fed(s, &members, stage, nstages) ||
+      !check_order(s, &members, stage) || !check_convex(s, &members, stage))
+    return false;
   ccn__edit_begin(s);
   for (ccn__id i = 0; i < g->nodes.n; i++) {
     ccn__id y = ccn__edit_keep(s, i);

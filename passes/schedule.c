@@ -76,10 +76,10 @@ static bool one_node(ccn__schedule_run *r, const ccn__ast *call, uint32_t k, ccn
 static bool number(ccn__schedule_run *r, const ccn__ast *e, int64_t otherwise, int64_t *out) {
   *out = otherwise;
   if (!e) return true;
-  if (e->kind == CCN__AST_UNARY && e->op == CCN__T_MINUS && e->a->kind == CCN__AST_INT)
-    return *out = -e->a->i, true;
-  if (e->kind == CCN__AST_INT) return *out = e->i, true;
-  return fail(r, 800, e->span, "not a whole number", "a whole number is needed here", NULL);
+  ccn__handle h = ccn__handle_eval(r, e);
+  if (h.kind == CCN__H_NUMBER) return *out = h.number, true;
+  return h.kind != CCN__H_ERROR &&
+         fail(r, 800, e->span, "not a whole number", "a whole number is needed here", NULL);
 }
 
 /* ---- results ---- */
@@ -183,13 +183,16 @@ static bool do_dead(ccn__schedule_run *r, const ccn__ast *call, step *t, bool *e
 }
 
 static bool do_algorithm(ccn__schedule_run *r, const ccn__ast *call, step *t, bool *empty) {
+  static const char *const allowed[] = {"group"};
   ccn__id x = CCN__NO_ID;
-  const ccn__ast *word = call->list.n == 2 ? call->list.at[1]->a : NULL;
+  int64_t group;
+  if (!only_named(r, call, allowed, 1)) return false;
+  const ccn__ast *word = positional(call) == 2 ? call->list.at[1]->a : NULL;
   if (!word || word->kind != CCN__AST_NAME)
     return fail(r, 800, call->span, "here",
-                "`algorithm` takes a collective and direct, ring, tree, halving or library", NULL);
-  if (!one_node(r, call, 0, &x, empty)) return false;
-  return *empty || ccn__pass_algorithm(&t->pass, x, word->name);
+                "`algorithm` takes a collective and direct, ring, tree, double, halving, hierarchical or library", NULL);
+  if (!one_node(r, call, 0, &x, empty) || !number(r, named(call, "group"), 0, &group)) return false;
+  return *empty || ccn__pass_algorithm(&t->pass, x, word->name, group);
 }
 
 static bool do_mark(ccn__schedule_run *r, const ccn__ast *call, step *t, bool *empty) {
@@ -229,28 +232,26 @@ static bool do_mark(ccn__schedule_run *r, const ccn__ast *call, step *t, bool *e
 
 /* The verifier runs behind every pass, always: a defect of a pass must not become a wrong result. */
 static bool follow(ccn__schedule_run *r, step *t) {
+  const char *wrong = ccn__graph_verify(t->pass.g);
+  if (wrong)
+    return fail(r, 499, t->pass.span, "a defect of CCN",
+                ccn__arena_printf(r->arena, "`%s` made a wrong graph: %s", t->pass.name, wrong),
+                "please report it with the program");
   if (!ccn__kernels_hold(&t->pass) || !ccn__chains_hold(&t->pass)) return false;
   ccn__handles_follow(r, t->pass.edit.from, t->pass.edit.map, &t->used, t->pass.span);
   r->g = t->pass.g;
-  const char *wrong = ccn__graph_verify(r->g);
-  return !wrong || fail(r, 499, t->pass.span, "a defect of CCN",
-                        ccn__arena_printf(r->arena, "`%s` made a wrong graph: %s", t->pass.name, wrong),
-                        "please report it with the program");
+  return true;
 }
 
-/* shard takes its parameters one by one; what the first changes the second sees. */
+/* shard takes its arguments one by one; what the first changes the second sees. */
 static bool do_shard(ccn__schedule_run *r, const ccn__ast *call) {
   for (uint32_t k = 0; k < call->list.n; k++) {
     ccn__ids ids = {0};
     bool selected = false, empty = false;
     if (!nodes(r, call, k, &ids, &selected, &empty)) return false;
-    for (uint32_t i = 0; i < ids.n; i++) {
-      step t = {.pass = {.rt = r->rt, .g = r->g, .arena = r->arena, .span = call->span, .name = "shard"}};
-      if (!ccn__pass_shard(&t.pass, ids.at[i], !selected)) return false;
-      if (t.pass.g == r->g) continue;
-      for (uint32_t j = i + 1; j < ids.n; j++) ids.at[j] = t.pass.edit.map[ids.at[j]];
-      if (!follow(r, &t)) return false;
-    }
+    step t = {.pass = {.rt = r->rt, .g = r->g, .arena = r->arena, .span = call->span, .name = "shard"}};
+    if (!ccn__pass_shard(&t.pass, &ids, !selected)) return false;
+    if (t.pass.g != r->g && !follow(r, &t)) return false;
   }
   return true;
 }
@@ -263,8 +264,10 @@ static bool run_body(ccn__schedule_run *r, const ccn__ast *block) {
 
 /* ---- schedules calling schedules ---- */
 
-static bool run_schedule(ccn__schedule_run *r, const ccn__ast *schedule, ccn__handle *args, uint32_t nargs,
+static bool run_schedule(ccn__schedule_run *r, const ccn__schedule *s, ccn__handle *args, uint32_t nargs,
                          ccn__span call) {
+  const ccn__ast *schedule = s->ast;
+  const ccn__env *env = r->env;
   ccn__schedule_scope scope = {.outer = r->scope, .schedule = schedule};
   if (r->depth >= MAX_SCHEDULE_DEPTH)
     return fail(r, 802, call, "here", "schedules call each other without end", NULL);
@@ -274,11 +277,15 @@ static bool run_schedule(ccn__schedule_run *r, const ccn__ast *schedule, ccn__ha
                                   schedule->params.n, schedule->params.n == 1 ? "handle" : "handles", nargs),
                 NULL);
   r->scope = &scope;
+  r->env = s->env;
   r->depth++;
   for (uint32_t i = 0; i < nargs; i++) bind(r, schedule->params.at[i]->name, args[i]);
   bool fine = run_body(r, schedule->b);
   r->depth--;
+  r->env = env;
   r->scope = scope.outer;
+  if (!fine && call.source != schedule->span.source) /* it stands in a module: say who applied it */
+    ccn__note(r->rt->diags, r->rt->diags->last, call, "schedule `%s` is applied here", schedule->name);
   return fine;
 }
 
@@ -288,7 +295,7 @@ static bool call_schedule(ccn__schedule_run *r, const ccn__ast *call, const ccn_
     args[i] = ccn__handle_eval(r, call->list.at[i]->a);
     if (args[i].kind == CCN__H_ERROR) return false;
   }
-  return run_schedule(r, s->ast, args, call->list.n, call->span);
+  return run_schedule(r, s, args, call->list.n, call->span);
 }
 
 static const ccn__schedule *find_schedule(ccn__schedule_run *r, const ccn__ast *f) {
@@ -303,6 +310,34 @@ static const ccn__schedule *find_schedule(ccn__schedule_run *r, const ccn__ast *
 
 /* ---- statements ---- */
 
+/* Whoever asked hears of each state of the graph. */
+static void report(ccn__schedule_run *r, const char *name, ccn__span span, uint64_t start) {
+  static const struct {
+    const char *name;
+    bool exact;
+  } passes[] = {
+#define EXACT true
+#define REASSOCIATING false
+#define PASS(name, params, class, doc) {#name, class},
+#include "passes.def"
+#undef PASS
+#undef EXACT
+#undef REASSOCIATING
+  };
+  ccn__rt *rt = r->rt;
+  if (!rt->passed) return;
+  ccn__passed p = {.g = r->g,
+                   .program = r->program,
+                   .step = r->step++,
+                   .name = name,
+                   .exact = true,
+                   .span = span,
+                   .ns = start ? ccn__now_ns() - start : 0};
+  for (size_t i = 0; i < CCN__COUNT(passes); i++)
+    if (strcmp(passes[i].name, name) == 0) p.exact = passes[i].exact;
+  rt->passed(rt, &p, rt->passed_user);
+}
+
 static bool perform(ccn__schedule_run *r, const ccn__ast *pattern, const ccn__ast *call) {
   static const struct {
     const char *name;
@@ -315,7 +350,12 @@ static bool perform(ccn__schedule_run *r, const ccn__ast *pattern, const ccn__as
     return h.kind != CCN__H_ERROR && bind_results(r, pattern, &h, 1);
   }
   const char *f = call->a->kind == CCN__AST_NAME ? call->a->name : "";
-  if (strcmp(f, "shard") == 0) return do_shard(r, call);
+  const uint64_t start = r->rt->passed ? ccn__now_ns() : 0;
+  if (strcmp(f, "shard") == 0) {
+    if (!do_shard(r, call)) return false;
+    report(r, f, call->span, start);
+    return true;
+  }
   for (size_t i = 0; i < CCN__COUNT(table); i++) {
     if (strcmp(table[i].name, f) != 0) continue;
     step t = {.pass = {.rt = r->rt, .g = r->g, .arena = r->arena, .span = call->span, .name = f}};
@@ -323,6 +363,7 @@ static bool perform(ccn__schedule_run *r, const ccn__ast *pattern, const ccn__as
     if (!table[i].run(r, call, &t, &empty)) return false;
     ccn__handle h[2];
     if (!empty && !follow(r, &t)) return false;
+    report(r, f, call->span, start);
     for (uint32_t k = 0; k < 2; k++) h[k] = of_ids(r, &t.out[k], call->span);
     return bind_results(r, pattern, h, t.nout ? t.nout : 1);
   }
@@ -405,7 +446,7 @@ static bool apply_one(ccn__schedule_run *r, const ccn__program *p) {
                   "name one, as in `P with s(P.gsum)`");
     args[n++] = of_ids(r, &ids, span);
   }
-  return run_schedule(r, schedule, args, n, span);
+  return run_schedule(r, p->with, args, n, span);
 }
 
 ccn__graph *ccn__schedule_apply(ccn__rt *rt, ccn__graph *g, const ccn__program *p) {
@@ -418,6 +459,7 @@ ccn__graph *ccn__schedule_apply(ccn__rt *rt, ccn__graph *g, const ccn__program *
     chain[n++] = q;
   }
   ccn__schedule_run r = {.rt = rt, .arena = g->arena, .g = g, .program = p, .env = rt->globals};
+  report(&r, "", p->with_call ? p->with_call->span : p->ast->nspan, 0);
   while (n-- > 0) {
     r.env = chain[n]->with_env ? chain[n]->with_env : rt->globals;
     if (!apply_one(&r, chain[n])) return NULL;

@@ -45,6 +45,14 @@ ccn__attrs ccn__attrs_without(ccn__arena *a, ccn__attrs as, ccn__attr_key key);
 ccn__diag *ccn__refuse(ccn__pass *s, uint16_t code, ccn__id node, const char *note, const char *fmt, ...)
   CCN__PRINTF(5, 6);
 
+/* A build for the tests (-Dforce_refused=true) goes on where reorder, shard and dead would refuse: what comes out then
+ * is wrong, or breaks a rule, which shows that the refusal is no over-refusal. */
+#ifdef CCN__FORCE_REFUSED
+#define CCN__FORCED true
+#else
+#define CCN__FORCED false
+#endif
+
 /* Facts about graphs (facts.c). */
 bool *ccn__in_set(ccn__pass *s, const ccn__ids *ids); /* by node */
 bool *ccn__after(ccn__pass *s, const ccn__ids *from); /* what depends on them, themselves excluded */
@@ -53,6 +61,19 @@ bool ccn__is_output(const ccn__graph *g, ccn__id i);
 const char *ccn__node_label(const ccn__graph *g, ccn__id i); /* "`gsum`" or "`mul2`" */
 ccn__id ccn__update_of(const ccn__graph *g, ccn__id param);  /* or CCN__NO_ID */
 bool ccn__has_reader(const ccn__graph *g, ccn__id i);        /* a node or an output */
+int64_t ccn__last_kernel(const ccn__graph *g);               /* the highest number of `fuse`; 0: none */
+/* Whether some kernel is only partly in the set: then a member inside and one outside. */
+bool ccn__kernel_cut(ccn__pass *s, const bool *in, ccn__id *out_inside, ccn__id *out_outside);
+
+/* Kernels or chains (units.c): which one each node is in, 0 = none, and their nodes in the order of the text. */
+typedef struct ccn__units {
+  uint32_t top, *of;
+  ccn__ids *members;
+} ccn__units;
+
+ccn__units ccn__units_of(ccn__pass *s, ccn__attr_key key);
+/* Whether they can run each as a whole, one behind the other; else one that cannot, the smallest on a cycle. */
+bool ccn__units_in_order(ccn__pass *s, const ccn__units *u, uint32_t *out_stuck);
 
 /* The passes: false after a refusal. Results are lists of nodes of the new graph. */
 bool ccn__pass_split(ccn__pass *s, ccn__id x, int64_t dim, const ccn__dim *unit, bool into_broadcast,
@@ -65,9 +86,10 @@ bool ccn__pass_overlap(ccn__pass *s, const ccn__ids *stage, uint32_t nstages, cc
 bool ccn__kernels_hold(ccn__pass *s);
 bool ccn__chains_hold(ccn__pass *s);
 /* `named`: a parameter that does not qualify is CCN0405; else it is left out. */
-bool ccn__pass_shard(ccn__pass *s, ccn__id param, bool named);
+bool ccn__pass_shard(ccn__pass *s, const ccn__ids *params, bool named);
 bool ccn__pass_dead(ccn__pass *s, ccn__id x);
-bool ccn__pass_algorithm(ccn__pass *s, ccn__id x, const char *name);
+/* `group`: ranks a group, of the hierarchical one; else 0. */
+bool ccn__pass_algorithm(ccn__pass *s, ccn__id x, const char *name, int64_t group);
 bool ccn__pass_mark(ccn__pass *s, const ccn__ids *ops, ccn__attr_key key, int64_t value);
 
 #endif

@@ -1,11 +1,12 @@
 /* split.c
  * Purpose: an all-reduce becomes a reduce-scatter and an all-gather, or a reduce and a broadcast.
- * Needs:   x is an all-reduce (CCN0402); the dim exists (CCN0309).
+ * Needs:   x is an all-reduce whose order its halves can have (CCN0402); the dim exists (CCN0309).
  * Gives:   two nodes, x.rs and x.ag (or x.reduce and x.broadcast); readers of x read the second.
  * Changes: nothing else. Keeps: every bit, since both halves add in the all-reduce's order.
  * Example: (rs, ag) = split(gsum)
  * Source:  CoCoNeT (ASPLOS'22), section 3.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "order.h"
 #include "schedule.h"
 
 static bool halves(ccn__pass *s, ccn__id x, ccn__attrs first, ccn__attrs second, ccn__op op1, ccn__op op2,
@@ -44,6 +45,13 @@ static void warn_short(ccn__pass *s, const ccn__node *n, int64_t dim) {
   ccn__hint(s->rt->diags, d, "split along a longer dim");
 }
 
+/* Whether the order of its sums changes from slice to slice, or has a root of its own. A reduce-scatter's slices are
+ * others, and a reduce's root is another. */
+static bool turns(const ccn__node *n) {
+  const ccn__order order = ccn__order_of(ccn__attr_int(n->attrs, CCN__A_ORDER, CCN__ORDER_RANK));
+  return order == CCN__ORDER_RING || order == CCN__ORDER_BINARY || order == CCN__ORDER_DOUBLE;
+}
+
 bool ccn__pass_split(ccn__pass *s, ccn__id x, int64_t dim, const ccn__dim *unit, bool into_broadcast,
                      int64_t root, ccn__ids *out_a, ccn__ids *out_b) {
   const ccn__node *n = &s->g->nodes.at[x];
@@ -51,6 +59,13 @@ bool ccn__pass_split(ccn__pass *s, ccn__id x, int64_t dim, const ccn__dim *unit,
     return ccn__refuse(s, 402, x, "this is not an all-reduce",
                        "%s is a `%s`, and only an all-reduce can be split", ccn__node_label(s->g, x),
                        ccn__op_table[n->op].name),
+           false;
+  if (turns(n))
+    return ccn__hint(s->rt->diags,
+                     ccn__refuse(s, 402, x, "this all-reduce",
+                                 "%s adds in the order of its algorithm, which its halves would not have",
+                                 ccn__node_label(s->g, x)),
+                     "split first, then choose the algorithms of the halves"),
            false;
   if (dim < 0) dim += n->type->rank;
   if (!into_broadcast && (dim < 0 || dim >= n->type->rank))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """optable.py: writes the table of ops in docs/language.md from lang/ops.def, and the tables of dtypes, reduction
-operators and error codes from their .def files, and looks whether it mentions every function of scripts and every
-statement of schedules.
+operators and error codes from their .def files, and docs/errors.md; looks whether the reference mentions every function
+of scripts and every statement of schedules.
 
-    scripts/optable.py            rewrites what stands between the markers
+    scripts/optable.py            rewrites docs/errors.md and what stands between the markers
     scripts/optable.py --check    changes nothing; status 1 and a diff if a table is out of date
 
 A table stands between `<!-- begin NAME: ... -->` and `<!-- end NAME -->`.
@@ -16,6 +16,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "language.md"
+ERRORS = ROOT / "docs" / "errors.md"
 
 # How a call of it is written where that is not name(parameters).
 WRITTEN = {
@@ -98,7 +99,7 @@ def ops():
     out, last = [], None
     for group, r in rows("ops.def", "OP"):
         op, name, kind, _, sig, prule, dtypes, result_class, _, _, _, params, doc = r
-        if kind == "STRUCT":
+        if kind in ("STRUCT", "HOST"):
             continue
         if group != last:
             out += ["", f"*{group[0].upper()}{group[1:]}*", "", "| written | operands | result | dims | owed values pass where | meaning |",
@@ -135,6 +136,17 @@ def codes():
     return out
 
 
+def errors():
+    """The page of all codes: what `ccn explain` says of each."""
+    out = ["# Errors", "", "<!-- written by scripts/optable.py from lang/errors.def -->", "",
+           "What `ccn explain CODE` says, code by code. Programs behind \"Wrong\" give the code, those behind \"Right\" do not;",
+           "tests try them all.", ""]
+    for _, (number, title, hint, page) in rows("errors.def", "ERRCODE"):
+        out += [f"## CCN{int(number):04}", "", f"**{title}**" + (f" ({hint})" if hint else ""), ""]
+        out += [page.replace("\\n", "\n").rstrip(), ""]
+    return "\n".join(out)
+
+
 def not_mentioned(page):
     """Functions of scripts and statements of schedules that the page does not show."""
     builtins = re.findall(r'^  \{"(\w+)", "', (ROOT / "lang" / "script_builtins.c").read_text(), re.MULTILINE)
@@ -143,6 +155,18 @@ def not_mentioned(page):
 
 
 TABLES = {"ops": ops, "dtypes": dtypes, "redops": redops, "codes": codes}
+
+
+def put(path, old, new, check):
+    if new == old:
+        return 0
+    if check:
+        where = path.relative_to(ROOT)
+        sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), str(where), "from lang/*.def"))
+        print(f"{where} is out of date: run scripts/optable.py", file=sys.stderr)
+        return 1
+    path.write_text(new)
+    return 0
 
 
 def main(arguments):
@@ -163,15 +187,9 @@ def main(arguments):
         print(f"{PAGE.name} does not mention {', '.join(missing)}", file=sys.stderr)
         if arguments:
             return 1
-    if new == old:
-        return 0
-    if arguments:
-        where = PAGE.relative_to(ROOT)
-        sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), str(where), "from lang/*.def"))
-        print(f"{where} is out of date: run scripts/optable.py", file=sys.stderr)
-        return 1
-    PAGE.write_text(new)
-    return 0
+    pages = errors()
+    written = ERRORS.read_text() if ERRORS.exists() else ""
+    return max(put(PAGE, old, new, arguments), put(ERRORS, written, pages, arguments))
 
 
 if __name__ == "__main__":

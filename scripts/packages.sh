@@ -53,6 +53,7 @@ need_build_packages() {
   need /usr/include/stdio.h libc6-dev
   need meson meson
   need ninja ninja-build
+  need /usr/include/readline/readline.h libreadline-dev
   need /usr/bin/python3 python3
 }
 
@@ -63,6 +64,12 @@ need_test_packages() {
   need clang-format clang-format
   need valgrind valgrind
   need objdump binutils
+  need zsh zsh
+  need patch patch
+  need groff groff-base
   need /usr/bin/FileCheck-19 llvm-19-tools
+  need /usr/bin/llvm-config-19 llvm-19-dev
+  need /usr/bin/qemu-aarch64 qemu-user
+  if apt-cache show llvm-22-dev > /dev/null 2>&1; then need /usr/bin/llvm-config-22 llvm-22-dev; fi
   need_python numpy python3-numpy
 }

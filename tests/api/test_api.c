@@ -212,9 +212,14 @@ static void test_limit(void) {
   clear(&out);
   ok(ccn_context_create(&o, &c) == CCN_OK && run(c, "let x = zeros(f32[100_000_000])\n") == CCN_OUT_OF_MEMORY,
      "a tensor beyond the limit");
-  ok(ccn_diagnostic_count(c) == 0 && run(c, "let s = \"x\"\nwhile true { s = s + s }\n") == CCN_OUT_OF_MEMORY,
-     "a string without end");
-  ok(run(c, "let l = []\nwhile true { l.append(l) }\n") == CCN_OUT_OF_MEMORY, "a list without end");
+  ccn_diagnostic d = {.size = sizeof d};
+  ok(ccn_diagnostic_count(c) == 1 && ccn_diagnostic_get(c, 0, &d) == CCN_OK && !strcmp(d.code, "CCN0608") &&
+       d.primary.line == 1 && d.primary.column == 1 && strstr(d.message, "400000"),
+     "the statement in which memory ended");
+  ok(run(c, "let s = \"x\"\nwhile true { s = s + s }\n") == CCN_OUT_OF_MEMORY, "a string without end");
+  ok(run(c, "let l = []\nwhile true {\n  l.append(l)\n}\n") == CCN_OUT_OF_MEMORY &&
+       ccn_diagnostic_get(c, 0, &d) == CCN_OK && d.primary.line == 3,
+     "a list without end: the innermost statement");
   ok(run(c, "print(sum(ones(f32[1000])))\n") == CCN_OK && !strcmp(out.at, "1000.0\n"), "the context goes on");
   ccn_context_free(c);
 }

@@ -3,11 +3,12 @@
  *
  * Each time the call says so, the context can be used again, and after ccn_context_free every block is back.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ccn.h"
+#include "ccn_dlpack.h"
 
 static int tests, failures;
 
@@ -43,11 +44,18 @@ static void count(const char *text, size_t size, void *user) {
   written += size;
 }
 
-/* A file of three f32 for load, and a module. */
+/* A file of three f32 for load, a module, and what was saved with names. */
+static unsigned char saved[4096];
+static size_t saved_size;
 static unsigned char npy[128 + 12];
 static int file_read(const char *path, void **out_data, size_t *out_size, void *user) {
   static char module[] = "fn double(x) { return x * 2 }\nlet list = [1, 2]\n";
   (void)user;
+  if (strstr(path, ".safetensors")) {
+    *out_data = saved;
+    *out_size = saved_size;
+    return 0;
+  }
   if (strstr(path, ".npy")) {
     *out_data = npy;
     *out_size = sizeof npy;
@@ -59,10 +67,11 @@ static int file_read(const char *path, void **out_data, size_t *out_size, void *
 }
 
 static int file_write(const char *path, const void *data, size_t size, void *user) {
-  (void)path;
-  (void)data;
-  (void)size;
   (void)user;
+  if (!strstr(path, ".safetensors")) return 0;
+  if (size > sizeof saved) return 27;
+  memcpy(saved, data, size);
+  saved_size = size;
   return 0;
 }
 
@@ -87,6 +96,96 @@ static ccn_status do_ast(ccn_context *c, const char *text) {
 }
 static ccn_status do_graph(ccn_context *c, const char *text) {
   return ccn_dump(c, "main.ccn", text, strlen(text), "graph", count, NULL);
+}
+
+/* Everything that a host holds and asks for, step by step. */
+typedef struct all {
+  ccn_module *m;
+  const ccn_function *f;
+  ccn_call *call;
+  ccn_tensor *p, *g, *out;
+  ccn_value *v, *member;
+  DLManagedTensorVersioned *lent;
+  DLManagedTensor *old;
+  float data[3];
+  int64_t n;
+  int given_back;
+  DLManagedTensorVersioned mine;
+} all;
+
+static void give_back(DLManagedTensorVersioned *m) { ((all *)m->manager_ctx)->given_back++; }
+
+static ccn_status twice(ccn_context *c, ccn_value *const *args, size_t n, ccn_value **out, void *user) {
+  double x = 0;
+  (void)n, (void)user;
+  ccn_status s = ccn_value_f64(args[0], &x);
+  return s == CCN_OK ? ccn_value_make_f64(c, 2 * x, out) : s;
+}
+
+static ccn_status same(ccn_context *c, uint32_t rank, const ccn_op_array *in, size_t n,
+                       const ccn_op_array *out, void *user) {
+  (void)c, (void)rank, (void)n, (void)user;
+  memcpy(out->data, in->data, out->bytes);
+  return CCN_OK;
+}
+
+static ccn_status import(ccn_context *c, all *a) {
+  DLManagedTensorVersioned *one = &a->mine;
+  a->n = 3;
+  a->mine = (DLManagedTensorVersioned){.version = {1, 0}, .manager_ctx = a, .deleter = give_back};
+  a->mine.dl_tensor =
+    (DLTensor){.data = a->data, .device = {kDLCPU, 0}, .ndim = 1, .dtype = {kDLFloat, 32, 1}, .shape = &a->n};
+  return ccn_tensor_from_dlpack(c, NULL, &one, 1, &a->p);
+}
+
+#define STEP(x) \
+  if (s == CCN_OK) s = (x)
+
+static ccn_status steps(ccn_context *c, const char *text, all *a) {
+  const ccn_op op = {.size = sizeof op, .name = "same", .dims = "e* -> e*", .eval = same};
+  const ccn_tensor_desc local = {
+    .size = sizeof local, .dtype = CCN_DTYPE_F32, .ndim = 1, .shape = &a->n, .placement = "local"};
+  static const char entry[] = "let l = [1, \"two\", same(ones(f32[2])), twice(4)]\nl";
+  float x[3] = {1, 2, 3};
+  ccn_status s = ccn_register_function(c, "twice", twice, NULL, 1);
+  STEP(ccn_register_op(c, &op));
+  STEP(ccn_module_load(c, "m", text, strlen(text), &a->m));
+  STEP(ccn_module_function(a->m, "step@zero(gsum)", &a->f));
+  STEP(ccn_call_create(a->f, &a->call));
+  STEP(import(c, a));
+  STEP(ccn_tensor_copy_in(c, &local, x, sizeof x, &a->g));
+  STEP(ccn_call_set_tensor(a->call, 0, a->g));
+  STEP(ccn_call_set_tensor(a->call, 1, a->p));
+  STEP(ccn_call_set_f64(a->call, 2, 0.5));
+  STEP(ccn_call_run(a->call));
+  STEP(ccn_call_run(a->call));
+  STEP(ccn_call_result(a->call, 0, &a->out));
+  STEP(ccn_tensor_read(a->out, x, sizeof x));
+  STEP(ccn_tensor_write(a->g, x, sizeof x));
+  STEP(ccn_tensor_write_rank(a->g, 1, x, sizeof x));
+  STEP(ccn_tensor_to_dlpack(a->out, 0, 1, 0, &a->lent));
+  STEP(ccn_tensor_to_dlpack_old(a->out, 0, &a->old));
+  STEP(ccn_eval(c, "e", entry, sizeof entry - 1, &a->v));
+  STEP(ccn_value_at(a->v, 1, &a->member));
+  STEP(ccn_value_write(a->v, count, NULL));
+  STEP(ccn_session_type(c, "t", "l[2]", 4, count, NULL));
+  STEP(ccn_session_write(c, count, NULL));
+  STEP(ccn_report_write(c, count, NULL));
+  return s;
+}
+
+static ccn_status do_all(ccn_context *c, const char *text) {
+  all a = {0};
+  ccn_status s = steps(c, text, &a);
+  const bool lent = a.p != NULL;
+  if (a.lent) a.lent->deleter(a.lent);
+  if (a.old) a.old->deleter(a.old);
+  ccn_value_release(a.v), ccn_value_release(a.member);
+  ccn_tensor_release(a.p), ccn_tensor_release(a.g), ccn_tensor_release(a.out);
+  ccn_call_release(a.call);
+  ccn_module_release(a.m);
+  if (a.given_back != lent) ok(0, "given back once");
+  return s;
 }
 
 static ccn_status make(host *h, ccn_context **c) {
@@ -170,6 +269,18 @@ static const char script[] = "mesh (dp)\n"
                              "print(\"{p} {l} {norm(p):.3f} {x.per_rank()}\", args)\n"
                              "print(tensor([[1, 2], [3, 4]], f32), copy(p)[1:3])\n";
 
+static const char module_text[] = "mesh (dp)\n"
+                                  "program step(g: f32[N] local, p: f32[N], lr: f32) {\n"
+                                  "  gsum = allreduce(sum, g)\n"
+                                  "  avg = same(gsum / size(dp))\n"
+                                  "  return update(p, p - lr * avg)\n"
+                                  "}\n"
+                                  "schedule zero(x) { (rs, ag) = split(x) }\n";
+
+static const char named[] = "save(\"m.safetensors\", [(\"w\", ones(f32[2])), (\"b\", bf16(ones(f32[2])))])\n"
+                            "for (name, t) in load(\"m.safetensors\") { print(name, t) }\n"
+                            "print(load(\"m.safetensors\", name: \"b\"))\n";
+
 static const char wrong[] = "mesh (dp)\n"
                             "program f(x: f32[N] local) {\n"
                             "  return allreduce(max, matmul(x, y)) + zz\n"
@@ -192,6 +303,8 @@ int main(void) {
     every_request("syntax errors", do_check, broken, CCN_ERROR, once);
     every_request("dump of the syntax", do_ast, script, CCN_OK, once);
     every_request("dump of graphs", do_graph, script, CCN_OK, once);
+    every_request("tensors with names", do_run, named, CCN_OK, once);
+    every_request("modules, calls, tensors, values", do_all, module_text, CCN_OK, once);
   }
   ok(written > 0, "something was written");
   printf("1..%d\n", tests);

@@ -15,6 +15,15 @@ FORBIDDEN = {"exit", "_exit", "_Exit", "abort", "__assert_fail", "printf", "puts
              "__vfprintf_chk", "stdout", "stderr", "fopen", "strtok", "localtime"}
 
 
+# What a careful host compiles with.
+STRICT = ["-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-pedantic-errors", "-Wconversion", "-Wsign-conversion",
+          "-Wshadow", "-Wcast-qual", "-Wundef", "-Werror", f"-I{ROOT / 'include'}"]
+STRICT_C = ["-Wstrict-prototypes", "-Wmissing-prototypes"]
+
+# The node of lang/libccn.map in which everything of version 0.1 stands.
+NODE = "CCN_0.1"
+
+
 def header_functions():
     whole = "".join(p.read_text() for p in files_below(ROOT / "include", "*.h"))
     text = re.sub(r"/\*.*?\*/", "", whole, flags=re.S)
@@ -23,14 +32,17 @@ def header_functions():
 
 def check_exports(tally, build):
     """The shared library shows exactly the functions of the public headers."""
-    done = run(["nm", "-D", "--defined-only", build.folder / "libccn.so"])
-    seen = {line.split()[-1] for line in done.out.splitlines() if line.strip()}
+    done = run(["nm", "-D", "--defined-only", "--with-symbol-versions", build.folder / "libccn.so"])
+    words = [line.split()[-1] for line in done.out.splitlines() if line.strip()]
+    seen = {w.split("@")[0] for w in words} - {NODE}
     want = header_functions()
     problem = None
     if seen != want:
         problem = (f"exported but in no header: {sorted(seen - want)}; "
                    f"in a header but not exported: {sorted(want - seen)}")
     tally.check("exports of libccn.so", problem)
+    bare = sorted(w for w in words if w != NODE and not w.endswith("@@" + NODE))
+    tally.check("versions of symbols", f"not in {NODE}: {bare}" if bare or NODE not in words else None)
 
 
 def check_forbidden(tally, build):
@@ -59,25 +71,23 @@ def check_headers(tally):
             if not shutil.which(compiler):
                 tally.skip(what, "the compiler is not there")
                 continue
-            strict = ["-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-pedantic-errors", f"-I{ROOT / 'include'}"]
-            done = run([compiler, *language, *strict, header])
+            done = run([compiler, *language, *STRICT, *(STRICT_C if language[1] == "c" else []), header])
             tally.check(what, done.err if done.status else None)
 
 
-def check_cpp(tally, build):
-    """tests/**/test_*.cpp: hosts written in C++, against the static library."""
-    for source in files_below(TESTS, "test_*.cpp"):
-        compiler = next((c for c in ("g++", "clang++") if shutil.which(c)), None)
+def check_dlpack_first(tally):
+    """A host's own dlpack.h before ccn_dlpack.h: the structs are declared once."""
+    for language in (["-x", "c", "-std=c11"], ["-x", "c++", "-std=c++11"]):
+        what = f"dlpack.h before ccn_dlpack.h as {language[1]}"
+        compiler = next((c for c in ("gcc", "clang") if shutil.which(c)), None)
         if not compiler:
-            tally.skip(relative(source), "there is no C++ compiler")
+            tally.skip(what, "there is no compiler")
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            program = pathlib.Path(folder) / "host"
-            done = run([compiler, "-std=c++11", "-Wall", "-Wextra", "-Werror", "-pedantic", f"-I{ROOT / 'include'}",
-                        source, build.folder / "libccn.a", "-lm", "-o", program])
-            if done.status == 0:
-                done = run([program])
-        tally.check(relative(source), None if done.status == 0 else done.out + done.err)
+        done = run([compiler, *language, *STRICT, f"-I{TESTS / 'probe'}", TESTS / "probe" / "dlpack_first.c"])
+        if language[1] == "c++" and "cc1plus" in done.err:
+            tally.skip(what, "there is no C++ compiler")
+        else:
+            tally.check(what, done.err if done.status else None)
 
 
 def project_flags(build):
@@ -131,7 +141,7 @@ def suite(build, options):
     check_forbidden(tally, build)
     check_globals(tally, build)
     check_headers(tally)
-    check_cpp(tally, build)
+    check_dlpack_first(tally)
     check_probe(tally, build)
     return tally
 
@@ -160,11 +170,40 @@ def shapes(n):
     yield "minus", "let a = " + "- " * n + "2\n"
 
 
-def instructions(build, text, folder, name):
+def programs(n):
+    """Texts with about n parameters, arguments or stores: what checker and calls may meet."""
+    count = range(n)
+    params = ", ".join(f"p{i}: f32[N{i}]" for i in count)
+    numbers = ", ".join(f"p{i}: f32" for i in count)
+    backwards = ", ".join(f"p{i}: {i}.5" for i in reversed(count))
+    tensors = "let t = ones(f32[2])\n" + "".join(f"let t{i} = copy(t)\n" for i in count)
+    yield "parameters", "check", f"program f({params}) {{ return p0 }}\n"
+    sums = ", ".join(f"q{i}: f32[N{i} + 2*N{i * 7 % n}]" for i in count)
+    yield "symbols in sums", "check", f"program f({params}, {sums}) {{ return p0 }}\n"
+    yield "bundles", "check", "program f(" + ", ".join(f"p{i}: [f32[*]]" for i in count) + ") { return p0 }\n"
+    yield "updates", "check", (f"program f({params}) {{\n" +
+                               "".join(f"  new{i} = update(p{i}, p{i} * 2.0)\n" for i in count) + "  return new0\n}\n")
+    yield "arguments of an inlined call", "check", (f"program g({numbers}) {{ return p0 }}\n"
+                                                    f"program f(x: f32) {{ return g({backwards}) }}\n")
+    yield "arguments of a function", "run", f"fn f({numbers.replace(': f32', '')}) {{ return p0 }}\nf({backwards})\n"
+    yield "arguments of a program", "run", f"program f({numbers}) {{ return p0 }}\nf({backwards})\n"
+    yield "updated arguments", "run", (tensors + f"program f({params}) {{\n" +
+                                       "".join(f"  new{i} = update(p{i}, p{i} * 2.0)\n" for i in count) +
+                                       "  return new0\n}\nf(" + ", ".join(f"t{i}" for i in count) + ")\n")
+
+
+def texts(n):
+    for name, text in shapes(n):
+        yield name, ["dump", "--stage", "ast"], text
+    for name, command, text in programs(2 * n):
+        yield name, [command], text
+
+
+def instructions(build, command, text, folder, name):
     path = pathlib.Path(folder) / name
     path.write_text(text)
-    done = run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", build.ccn, "dump", path, "--stage",
-                "ast"], timeout=600)
+    done = run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", build.ccn, *command, path],
+               timeout=600)
     m = re.search(r"Collected : (\d+)", done.err)
     if done.status not in (0, 1) or not m:
         return None, f"exit status {done.status}\n{done.err[-1500:]}"
@@ -179,15 +218,15 @@ def linearity(build, options):
     n = 1000
 
     def work(pair):
-        (name, once), (_, twice) = pair
+        (name, command, once), (_, _, twice) = pair
         with tempfile.TemporaryDirectory() as folder:
-            a, problem = instructions(build, once, folder, "once.ccn")
-            b, problem2 = instructions(build, twice, folder, "twice.ccn")
+            a, problem = instructions(build, command, once, folder, "once.ccn")
+            b, problem2 = instructions(build, command, twice, folder, "twice.ccn")
         if problem or problem2:
             return name, problem or problem2
         return name, None if b <= 2.2 * a else f"{a} instructions for n = {n}, {b} for 2n: {b / a:.2f} times"
 
-    for name, problem in in_parallel(work, list(zip(shapes(n), shapes(2 * n)))):
+    for name, problem in in_parallel(work, list(zip(texts(n), texts(2 * n)))):
         tally.check(name, problem)
     return tally
 

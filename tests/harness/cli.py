@@ -16,6 +16,19 @@ from .core import Tally
 GOOD = 'print("hello")\n'
 BAD = "let a = nothing_here\n"
 LOOP = "let i = 0\nwhile true { i = i + 1 }\n"
+SCHEDULED = """mesh (dp)
+program f(g: f32[N] local, p: f32[N]) {
+  x = allreduce(sum, g)
+  return update(p, p - 0.5 * x)
+}
+schedule s(x) {
+  (rs, ag) = split(x)
+  (c, gs)  = reorder(after(ag), ag)
+  fuse(rs, c, gs)
+}
+let fast = f with s(f.x)
+fast(ones(f32[6] local), ones(f32[6]))
+"""
 
 
 class Folder:
@@ -27,10 +40,13 @@ class Folder:
         self.write("good.ccn", GOOD)
         self.write("bad.ccn", BAD)
         self.write("loop.ccn", LOOP)
+        self.write("scheduled.ccn", SCHEDULED)
+        self.write("refused.ccn", SCHEDULED.replace("fuse(rs, c, gs)", "fuse(rs, gs)"))
         self.write("args.ccn", "for a in args { print(a) }\n")
         self.write("save.ccn", 'save("out.npy", zeros(f32[3]))\n')
         self.write("nowhere.ccn", 'save("no/such/folder/out.npy", zeros(f32[3]))\n')
         self.write("missing.ccn", 'let x = load("missing.npy")\nprint("{norm(x)}")\n')
+        self.write("endless.ccn", 'let x = load("/dev/zero")\n')
         return self
 
     def __exit__(self, *_):
@@ -42,13 +58,13 @@ class Folder:
 
 # words, exit status, texts that must be in stdout, texts that must be in stderr
 TABLE = [
-    ([], 2, [], ["usage: ccn"]),
+    ([], 0, [], []),
     (["--help"], 0, ["usage: ccn", "run", "check", "dump", "explain", "exit status"], []),
     (["help"], 0, ["usage: ccn"], []),
     (["help", "run"], 0, ["usage: ccn run FILE", "--watch", "example"], []),
     (["help", "rnu"], 2, [], ["did you mean run?"]),
     *[([c, "--help"], 0, [f"usage: ccn {c}", "example:\n  ccn "], []) for c in
-      ("run", "check", "dump", "explain", "version")],
+      ("run", "check", "dump", "explain", "algo", "version")],
     (["run", "-h"], 0, ["usage: ccn run"], []),
     (["--version"], 0, ["ccn 0."], []),
     (["version"], 0, ["ccn 0."], []),
@@ -75,6 +91,8 @@ TABLE = [
     (["run", "."], 3, [], ["cannot read '.'"]),
     (["run", "missing.ccn"], 3, [], ["missing.npy"]),
     (["run", "nowhere.ccn"], 3, [], ["out.npy"]),
+    (["run", "endless.ccn"], 3, [], ["endless.ccn:1:", "the file is too large", "256 MiB"]),
+    (["check", "/dev/zero"], 3, [], ["256 MiB"]),
     (["check", "good.ccn"], 0, [], []),
     (["check", "good.ccn", "args.ccn"], 0, [], []),
     (["check", "good.ccn", "bad.ccn"], 1, [], ["CCN0801"]),
@@ -84,7 +102,52 @@ TABLE = [
     (["dump", "good.ccn", "--stage", "grph"], 2, [], ["did you mean graph?"]),
     (["dump", "good.ccn", "--stage", "ast"], 0, ["print"], []),
     (["dump", "bad.ccn", "--stage", "graph"], 1, [], ["CCN0801"]),
+    (["dump", "scheduled.ccn", "--stage", "split"], 0,
+     ["# f, step 1: split, scheduled.ccn:7", "%3 \"x.ag\" = allgather"], []),
+    (["dump", "scheduled.ccn", "--stage", "2"], 0,
+     ["# f, step 2: reorder, scheduled.ccn:8", "\"sub.ag\" = allgather"], []),
+    (["dump", "scheduled.ccn", "--stage", "0"], 0, ["# f, step 0, scheduled.ccn:11", "= allreduce"], []),
+    (["dump", "scheduled.ccn", "--stage", "overlap"], 2, [], ["no program of the script has a stage 'overlap'"]),
+    (["dump", "scheduled.ccn", "--stage", "4"], 2, [], ["no program of the script has a stage '4'"]),
+    (["dump", "scheduled.ccn", "--stage", "ovrlap"], 2, [], ["unknown stage 'ovrlap'"]),
+    (["dump", "scheduled.ccn", "--dump-after", "reorder", "--dump-after", "fuse"], 0,
+     ["step 2: reorder", "step 3: fuse", "fuse: 1"], []),
+    (["dump", "scheduled.ccn", "--dump-after", "all"], 0, ["step 1: split", "step 2: reorder", "step 3: fuse"], []),
+    (["dump", "scheduled.ccn", "--dump-after", "parse"], 2, [], ["unknown statement 'parse'"]),
+    (["dump", "scheduled.ccn", "--dump-after", "1"], 2, [], ["unknown statement '1'"]),
+    (["dump", "scheduled.ccn", "--time-passes"], 0, [], ["ms", "step 1: split", "step 3: fuse"]),
+    (["dump", "scheduled.ccn", "--time-passes", "--json"], 0, [],
+     ['{"pass": "split", "program": "f", "step": 1, "ms": ']),
+    (["dump", "refused.ccn", "--dump-after", "split"], 1, ["step 1: split"], ["CCN0404"]),
+    (["dump", "scheduled.ccn", "--diff", "1..2"], 0,
+     ["--- f, step 1: split, scheduled.ccn:7\n+++ f, step 2: reorder, scheduled.ccn:8\n",
+      "-  x.ag = allgather x.rs {over: dp} : f32[N]\n-  mul = mul 0.5, x.ag : f32[N]\n-  sub = sub p, mul : f32[N]\n"
+      "-  update = update p, sub : f32[N]\n+  mul = mul 0.5, x.rs : f32[N] sliced(0) over dp\n"
+      "+  sub = sub p, mul : f32[N] sliced(0) over dp\n+  sub.ag = allgather sub {over: dp} : f32[N]\n"
+      "+  update = update p, sub.ag : f32[N]\n   return update\n"], []),
+    (["dump", "scheduled.ccn", "--diff", "graph..split"], 0, ["-  x = allreduce g", "+  x.ag = allgather x.rs"], []),
+    (["dump", "scheduled.ccn", "--diff", ".."], 0, ["--- f, step 0, ", "+++ f, step 3: fuse, ", "fuse: 1"], []),
+    (["dump", "scheduled.ccn", "--diff", "2..2"], 0, [], []),
+    (["dump", "scheduled.ccn", "--diff", "split"], 2, [], ["--diff takes two stages"]),
+    (["dump", "scheduled.ccn", "--diff", "split..dead"], 2, [], ["no program of the script has a stage 'split..dead'"]),
+    (["run", "scheduled.ccn", "-n", "2", "--report", "-"], 0,
+     ['"resident": [', '"name": "x.rs"', '"sent": [12, 12]'], []),
+    (["run", "scheduled.ccn", "--report", "no/such/folder/r.json"], 3, [], ["cannot write 'no/such/folder/r.json'"]),
     (["explain"], 0, ["CCN0001", "CCN0203", "CCN0801"], []),
+    (["cache", "ls"], 0, ["kernels, ", " bytes in /"], []),
+    (["cache", "look"], 2, [], ["cache takes ls, verify or clear"]),
+    (["algo"], 0, ["oneshot", "ring", "hierarchical"], []),
+    (["algo", "allreduce"], 2, [], ["--algorithm", "`ccn algo` lists them"]),
+    (["algo", "allreduce", "-n", "5", "--algorithm", "ring"], 0, ["rank 4", "4> +in3 >1"], []),
+    (["algo", "allreduce", "-a", "ring", "--text"], 0, ["ranks 4", "order ring", "recv-reduce-send in[2] from 3"], []),
+    (["algo", "shift", "-a", "pairs", "-n", "3", "--by", "-1", "--text"], 0, ["source 1 2 0"], []),
+    (["algo", "reduce", "-a", "tree", "-n", "3", "--root", "3"], 2, [], ["root 3 of 3 ranks"]),
+    (["algo", "reducescatter", "-a", "tree"], 2, [], ["does not do this", "there are oneshot, pairs, ring"]),
+    (["algo", "allreduce", "-a", "rign"], 2, [], ["there is no algorithm `rign`"]),
+    (["algo", "alreduce", "-a", "ring"], 2, [], ["there is no collective `alreduce`"]),
+    (["algo", "allreduce", "-a", "hierarchical", "-n", "6", "--group", "4"], 2, [], ["not of equal size"]),
+    (["algo", "bad.ccn"], 1, [], ["this is no algorithm: line 1: algorithm expected, not `let`"]),
+    (["algo", "none.xml"], 3, [], ["cannot read 'none.xml'"]),
     (["explain", "CCN0203"], 0, ["```ccn"], []),
     (["explain", "203"], 0, ["```ccn"], []),
     (["explain", "ccn0203"], 0, ["```ccn"], []),
@@ -167,7 +230,7 @@ def check_interrupt(tally, build, folder):
     p.send_signal(signal.SIGINT)
     try:
         _, err = p.communicate(timeout=30)
-        problem = None if p.returncode == -signal.SIGINT and b"interrupted" in err else f"{p.returncode} {err}"
+        problem = None if p.returncode == -signal.SIGINT and err == b"ccn: interrupted by Ctrl-C\n" else f"{p.returncode} {err}"
     except subprocess.TimeoutExpired:
         p.kill()
         problem = "Ctrl-C did not end it"
@@ -205,10 +268,13 @@ def on_terminal(command, env):
 def check_terminal(tally, build, folder):
     env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
     env["TERM"] = "xterm"
-    command = [str(build.ccn), "check", str(folder.path / "bad.ccn")]
-    tally.check("colour on a terminal", None if "\x1b[" in on_terminal(command, env) else "no colour")
-    env["NO_COLOR"] = "1"
-    tally.check("NO_COLOR", None if "\x1b[" not in on_terminal(command, env) else "colour")
+    for command in ([str(build.ccn), "check", str(folder.path / "bad.ccn")],
+                    [str(build.ccn), "dump", str(folder.path / "scheduled.ccn"), "--diff", "1..2"]):
+        env.pop("NO_COLOR", None)
+        shown = on_terminal(command, env)
+        tally.check(f"colour on a terminal: {command[1]}", None if "\x1b[" in shown else "no colour")
+        env["NO_COLOR"] = "1"
+        tally.check(f"NO_COLOR: {command[1]}", None if "\x1b[" not in on_terminal(command, env) else "colour")
 
 
 def suite(build, options):

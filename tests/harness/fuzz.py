@@ -5,8 +5,10 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import pathlib
+import random
 import re
 import shutil
+import tempfile
 
 from . import pages
 from .core import CASES, ROOT, TESTS, Tally, files_below, in_parallel, relative, run
@@ -18,19 +20,23 @@ COVERED = {"parser": ["parser/lexer*.c", "parser/parser*.c"],
 LEAST_COVERED = 85
 
 
+# Settings of libFuzzer for single harnesses. Entropic scheduling costs more than all the calls of an input of fuzz_api.
+SETTINGS = {"fuzz_api": ["-entropic=0", "-max_len=64"]}
+
+
 def fuzzers():
     return [p.stem for p in files_below(TESTS / "fuzz", "fuzz_*.c")]
 
 
 def kind_of(fuzzer):
     """What a harness eats: graph text, a binary file of its name, or scripts."""
-    return next((k for k in ("npy", "graph", "safetensors") if k in fuzzer), "ccn")
+    return next((k for k in ("npy", "graph", "safetensors", "loader", "api") if k in fuzzer), "ccn")
 
 
 def make_corpus(plain, folder):
-    """folder/{ccn,graph,npy}: inputs of each kind, made with the plain build's ccn."""
+    """folder/{ccn,graph,npy,safetensors,api}: inputs of each kind, made with the plain build's ccn."""
     shutil.rmtree(folder, ignore_errors=True)
-    for kind in ("ccn", "graph", "npy"):
+    for kind in ("ccn", "graph", "npy", "safetensors", "api"):
         (folder / kind).mkdir(parents=True)
     scripts = [p for d in ("examples", "stdlib", "tests/programs", "tests/ui", "tests/wrong", "tests/graph",
                            "tests/vectors", "tests/cases/right", "tests/cases/wrong")
@@ -52,7 +58,37 @@ def make_corpus(plain, folder):
     in_parallel(dump, sorted((folder / "ccn").iterdir()))
     for i, path in enumerate(files_below(CASES, "*.npy")[::40]):
         shutil.copy(path, folder / "npy" / f"{i:03}.npy")
+    safetensors_seeds(plain, folder / "safetensors")
+    for i in range(200):  # sequences of calls: any bytes are some
+        (folder / "api" / f"{i:03}").write_bytes(random.Random(i).randbytes(16 + i % 48))
     return folder
+
+
+SAVES = """let w = iota(f32[2, 3])
+save("{folder}/one.safetensors", [("w", w)])
+save("{folder}/some.safetensors", [("a", i64(w)), ("b.c", bf16(w)), ("d", zeros(i8[0])), ("e", tensor(true, bool))])
+save("{folder}/none.safetensors", [])
+"""
+# Headers, which the harness puts a length before and data behind: 'j', how many bytes of data, the text.
+HEADERS = [
+    (0, '{}'), (4, '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'),
+    (6, '{"__metadata__":{"k":"v","\\u00e9":""},"a":{"dtype":"U8","shape":[2,3],"data_offsets":[0,6]}}'),
+    (8, '{"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]},'
+        '"b":{"dtype":"F32","shape":[],"data_offsets":[4,8]}}'),
+    (8, '{"b":{"dtype":"I16","shape":[2],"data_offsets":[4,8]},"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}}'),
+    (8, '{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'),
+    (4, '{"a":{"dtype":"F32","shape":[99999999999999,99999999999999,0],"data_offsets":[0,0]}}'),
+    (2, '{"a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}}'),
+]
+
+
+def safetensors_seeds(plain, folder):
+    with tempfile.TemporaryDirectory() as work:
+        script = pathlib.Path(work) / "save.ccn"
+        script.write_text(SAVES.replace("{folder}", str(folder)))
+        plain.run_ccn("run", script)
+    for i, (bytes_behind, text) in enumerate(HEADERS):
+        (folder / f"header-{i}").write_bytes(b"j" + bytes_behind.to_bytes(2, "little") + text.encode())
 
 
 def seeds(fuzzer, corpus):
@@ -65,8 +101,8 @@ def fuzz_one(build, fuzzer, corpus, seconds, extra=()):
     work.mkdir(parents=True, exist_ok=True)
     ARTIFACTS.mkdir(parents=True, exist_ok=True)
     return run([build.folder / "tests" / fuzzer, f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=3000",
-                "-max_len=4096", "-print_final_stats=1", f"-artifact_prefix={ARTIFACTS}/{fuzzer}-", *extra, work,
-                *seeds(fuzzer, corpus)], timeout=seconds + 300)
+                "-max_len=4096", "-print_final_stats=1", f"-artifact_prefix={ARTIFACTS}/{fuzzer}-",
+                *SETTINGS.get(fuzzer, []), *extra, work, *seeds(fuzzer, corpus)], timeout=seconds + 300)
 
 
 def smoke(build, plain, options):

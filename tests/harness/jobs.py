@@ -5,7 +5,8 @@ import shutil
 import time
 import traceback
 
-from . import checks, cli, fresh, fuzz, graphs, pages, placements, programs, schedules, ui, units, vectors, wrong
+from . import (checks, cli, embed, fresh, fuzz, graphs, pages, placements, programs, repl, reports,
+               schedules, tools, ui, units, vectors, wrong)
 from .core import CORES, ROOT, Build, Tally, run
 
 FOLDER = ROOT / "build-test"
@@ -19,14 +20,19 @@ SUITES = {
     "graphs": graphs.suite,
     "vectors": vectors.suite,
     "property": schedules.suite,
+    "repl": repl.suite,
+    "reports": reports.suite,
     "ui": ui.suite,
     "pages": pages.suite,
     "cli": cli.suite,
+    "tools": tools.suite,
     "checks": checks.suite,
+    "embed": embed.suite,
     "linearity": checks.linearity,
+    "passes": schedules.linear,
     "style": checks.style,
 }
-SANITIZED = ["units", "programs", "wrong", "placements", "property", "ui", "pages", "cli"]
+SANITIZED = ["units", "programs", "wrong", "placements", "property", "repl", "reports", "ui", "pages", "cli", "tools"]
 
 
 class BuildFailed(Exception):
@@ -71,8 +77,19 @@ def job_gcc(options):
 
 
 def job_clang(options):
-    return run_suites(make("clang", "-Dwerror=true", compiler="clang"), ["units", "programs", "vectors", "checks"],
-                      options)
+    build = make("clang", "-Dwerror=true", "-Dreadline=disabled", compiler="clang")
+    return run_suites(build, ["units", "programs", "vectors", "checks", "repl"], options)
+
+
+def job_llvm(options):
+    """Kernels by the other LLVM, and a build that has none."""
+    total = Tally("")
+    if shutil.which("llvm-config-22"):
+        total.add(run_suites(make("llvm22", "-Dwerror=true", "-Dllvm=22"), ["units"], options))
+    else:
+        total.skip("llvm", "llvm-22-dev is not there")
+    total.add(run_suites(make("nollvm", "-Dwerror=true", "-Dllvm=disabled"), ["units"], options))
+    return total
 
 
 def job_sanitizers(options):
@@ -93,8 +110,28 @@ def job_coverage(options):
     return fuzz.coverage(build, plain_build(), options)
 
 
+# Tests with more than one thread, and those that pass handles between contexts.
+THREADED = ["test_api_threads", "test_api_limits", "test_api_dlpack"]
+
+
+def job_tsan(options):
+    """Two contexts in two threads, release and interrupts from others, under ThreadSanitizer."""
+    build = make("tsan", "-Db_sanitize=thread", "-Db_lundef=false", "-Dllvm=disabled",
+                 targets=[f"tests/{name}" for name in THREADED])
+    tally = Tally("tsan")
+    for name in THREADED:
+        done = run([build.folder / "tests" / name], env={"TSAN_OPTIONS": "halt_on_error=1"})
+        bad = done.status != 0 or "ThreadSanitizer" in done.err
+        tally.check(name, done.out[-1000:] + done.err[-4000:] if bad else None)
+    return tally
+
+
 def job_valgrind(options):
     return checks.memcheck(make("gcc", "-Dwerror=true"), options)
+
+
+def job_mutants(options):
+    return schedules.mutants(options)
 
 
 def job_fresh(options):
@@ -110,9 +147,12 @@ def plain_build():
 JOBS = {
     "gcc": (job_gcc, "quick ci all"),
     "clang": (job_clang, "ci all"),
+    "llvm": (job_llvm, "ci all"),
     "sanitizers": (job_sanitizers, "ci all"),
     "fuzz": (job_fuzz, "ci all"),
     "coverage": (job_coverage, "ci all"),
+    "tsan": (job_tsan, "ci all"),
     "valgrind": (job_valgrind, "all"),
+    "mutants": (job_mutants, "all"),
     "fresh": (job_fresh, "all"),
 }

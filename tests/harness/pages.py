@@ -3,16 +3,17 @@
 # In explain pages a block after a line that begins with "Wrong" must give exactly the page's code (in `check`, else
 # in `run`), one after "Right" must check clean. In documents: ```ccn is checked; ```ccn run is run; ```ccn CCN0203 must
 # give this code; ```console: each `$ ccn ...` line is run, and what stands below it is compared (`...` stands for any
-# lines).
+# lines); ```session -n RANKS is typed into the shell, where `ccn> ` and `...> ` are its prompts.
 # SPDX-License-Identifier: Apache-2.0
 import json
 import pathlib
 import re
 import shlex
 import shutil
+import subprocess
 import tempfile
 
-from .core import ROOT, Tally, in_parallel, relative
+from .core import ROOT, TIMEOUT, Tally, in_parallel, relative, run
 from .programs import read_ranks
 
 FENCE = re.compile(r"^(\s*)(```+)\s*(.*?)\s*$")
@@ -116,6 +117,41 @@ def run_console(build, body):
     return None
 
 
+def session_entries(body):
+    """Yields (lines typed, lines shown below them)."""
+    typed, shown = [], []
+    for line in body.splitlines():
+        if line.startswith("ccn> "):
+            if typed:
+                yield typed, shown
+            typed, shown = [line[5:]], []
+        elif line.startswith("...> "):
+            typed.append(line[5:])
+        else:
+            shown.append(line)
+    if typed:
+        yield typed, shown
+
+
+def run_session(build, body, words):
+    """Types all of it; a line of our own behind each entry tells what belongs to which."""
+    mark = "@@ next entry @@"
+    entries = list(session_entries(body))
+    text = "".join("\n".join(typed) + f'\nprint("{mark}")\n' for typed, _ in entries)
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(pathlib.Path(folder))
+        done = subprocess.run([build.ccn, "repl", *words], cwd=folder, input=text, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT)
+    answers = done.stdout.split(mark + "\n")
+    if len(answers) != len(entries) + 1:
+        return f"{len(entries)} entries, {len(answers) - 1} answers:\n{done.stdout}"
+    for number, ((typed, shown), got) in enumerate(zip(entries, answers)):
+        got = re.sub(r"<(\d+)>", lambda m: f"<{(int(m[1]) + 1) // 2}>", got).splitlines()  # ours count, too
+        if not matches(shown, got):
+            return f"ccn> {typed[0]}\nshown:\n" + "\n".join(shown) + "\nnow:\n" + "\n".join(got)
+    return None
+
+
 def explain_tasks(build, tally):
     done = build.run_ccn("explain", "--json")
     tasks = []
@@ -146,7 +182,7 @@ def explain_tasks(build, tally):
 def document_tasks():
     tasks = []
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-        if not path.exists():
+        if not path.exists() or path.name == "errors.md":  # that is the explain pages once more
             continue
         for at, info, body, _ in blocks(path.read_text()):
             where = f"{relative(path)} line {at}"
@@ -155,11 +191,15 @@ def document_tasks():
                 tasks.append((where, check_text, (body, code, "run" in info)))
             elif info[:1] == ["console"]:
                 tasks.append((where, run_console, (body,)))
+            elif info[:1] == ["session"]:
+                tasks.append((where, run_session, (body, info[1:])))
     return tasks
 
 
 def suite(build, options):
     tally = Tally("pages")
+    done = run([sys.executable, ROOT / "scripts" / "optable.py", "--check"])
+    tally.check("tables in docs/ are those of lang/*.def", None if done.status == 0 else done.out + done.err)
     tasks = explain_tasks(build, tally) + document_tasks()
     results = in_parallel(lambda t: t[1](build, *t[2]), tasks)
     for (where, _, _), problem in zip(tasks, results):

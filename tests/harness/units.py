@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 import re
 
-from .core import TESTS, Tally, files_below, in_parallel, run
+from .core import TESTS, Tally, files_below, in_parallel, relative, run
 
 LINE = re.compile(r"^(ok|not ok)\b(.*)$")
 
 
 def program_name(source):
-    """As in tests/meson.build: tests/lang/test_num.c → test_lang_num."""
-    path = source.relative_to(TESTS).as_posix().replace("test_", "")[:-2]
+    """As in tests/meson.build: tests/lang/test_num.c → test_lang_num, tests/api/test_header.cpp → test_api_header_cpp."""
+    path = source.relative_to(TESTS).as_posix().replace("test_", "").removesuffix(".c")
     return "test_" + re.sub(r"[^A-Za-z0-9]", "_", path)
 
 
@@ -44,6 +44,11 @@ def count_lines(tally, name, done):
 def suite(build, options):
     tally = Tally("units")
     sources = files_below(TESTS, "test_*.c")
+    for source in files_below(TESTS, "test_*.cpp"):
+        if (build.folder / "tests" / program_name(source)).exists():
+            sources.append(source)
+        else:
+            tally.skip(relative(source), "there is no C++ compiler")
     extra = ["--all"] if options.all else []
     names = [program_name(s) for s in sources]
 

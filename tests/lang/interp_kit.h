@@ -126,7 +126,7 @@ static inline const ccn__lit *lit_float(kit *k, double v) {
 }
 
 /* ty(k, CCN__F32, "5,7", "S0u2 R"): places in order of the axes: R, S<dim>[u<unit>], L, P<redop number>, A<coord> */
-static ccn__type ty(kit *k, ccn__dtype t, const char *dims, const char *places) {
+static inline ccn__type ty(kit *k, ccn__dtype t, const char *dims, const char *places) {
   ccn__type r = {.dtype = (uint8_t)t, .naxes = (uint8_t)k->rt.mesh.naxes};
   ccn__trap trap;
   CCN__TRY(&k->heap, trap)
@@ -183,7 +183,7 @@ static ccn__id add_n(kit *k, ccn__op op, ccn__type t, ccn__attrs attrs, uint32_t
         (ccn__id[]){__VA_ARGS__})
 #define add0(k, op, t, attrs) add_n(k, CCN__OP_##op, t, attrs, 0, NULL)
 
-static void returns(kit *k, ccn__id id) {
+static inline void returns(kit *k, ccn__id id) {
   k->out[k->g->noutputs++] = id;
   k->g->outputs = k->out;
 }
@@ -227,7 +227,7 @@ static int64_t global_of(const ccn__tensor *t, const ccn__box *b, int64_t i) {
 }
 
 /* A parameter and its argument; what is local or owed differs by rank, the rest does not. */
-static ccn__id param(kit *k, ccn__type t, make_fn *make, int salt) {
+static inline ccn__id param(kit *k, ccn__type t, make_fn *make, int salt) {
   const ccn__id id = add0(k, PARAM, t, ATTRS(AI(NUMBER, k->g->params.n)));
   const size_t item = ccn__dtype_size((ccn__dtype)t.dtype);
   SAFE(k, {
@@ -285,7 +285,7 @@ static bool same_pieces(const ccn__tensor *x, const ccn__tensor *y) {
 }
 
 /* Both ways; false if one fails or the bits differ. */
-static bool run(kit *k) {
+static inline bool run(kit *k) {
   ccn__tensor *first[MAX_OUT];
   run_once(k, true);
   if (k->status) {
@@ -338,7 +338,7 @@ static inline bool same_whole(kit *k, const ccn__tensor *x, kit *l, const ccn__t
   return same;
 }
 
-static int finish_tests(void) {
+static inline int finish_tests(void) {
   printf("1..%d\n", tests);
   return failures != 0;
 }

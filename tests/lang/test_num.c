@@ -515,6 +515,21 @@ static void test_philox(void) {
     good &= memcmp(out, known[i].out, sizeof out) == 0;
   }
   ok(good, "philox4x32-10: the published vectors");
+  enum { MOST = 100 };
+  int64_t index[MOST];
+  uint32_t w0[MOST], w1[MOST], out[4];
+  const uint32_t high[2] = {7, 0x80000001u}, key[2] = {0xfedcba98u, 3};
+  for (int64_t i = 0; i < MOST; i++) index[i] = (i * 0x123456789abcd) ^ i;
+  good = true;
+  for (size_t n = 0; n <= MOST; n++) {
+    ccn__philox_words(index, n, high, key, w0, w1);
+    for (size_t i = 0; i < n; i++) {
+      const uint64_t e = (uint64_t)index[i];
+      ccn__philox((const uint32_t[]){(uint32_t)e, (uint32_t)(e >> 32), high[0], high[1]}, key, out);
+      good = good && w0[i] == out[0] && w1[i] == out[1];
+    }
+  }
+  ok(good, "philox of many counters: the words of each");
 }
 
 static void test_hash(void) {

@@ -26,6 +26,7 @@ HELPERS = """fn special(x, u) {
 """
 
 
+BACKENDS = []  # that run the same script again and must give the interpreter's bits
 READ_BACK = None  # text of a graph → what is wrong; set by use_library
 
 
@@ -246,7 +247,7 @@ class Batch:
                 if d["code"] == "CCN0401":
                     p.maker.gone.add(d["message"].split("`")[1])
                 self.refused.append((step.kind, d["code"], d["message"], p, list(p.schedule), step))
-                if step.kind == "reorder" and d["code"] == "CCN0402" and structure.must_be_legal(p.scheduled, step):
+                if step.kind == "reorder" and d["code"] == "CCN0402" and structure.must_be_legal(p.scheduled, step, p.schedule):
                     self.failures.append(Failure("refused though legal", snapshot(p, step), 2, CHECKED[self.mesh],
                                                  d["message"]))
                 if d["code"] not in REFUSALS:
@@ -339,6 +340,33 @@ class Batch:
             why = compare(folder, p)
             if why:
                 self.failures.append(Failure("bits differ", p, n, (mesh, sizes), why))
+        for backend in BACKENDS:
+            self.run_backend(backend, folder, todo, n, mesh, sizes)
+
+    def run_backend(self, backend, folder, todo, n, mesh, sizes):
+        """Promise E: what another engine saves has the bits of what the interpreter saved."""
+        if not todo:
+            return
+        other = folder / backend
+        other.mkdir()
+        shutil.copy(folder / "run.ccn", other)
+        status, out, err = ccn(self.exe, "run", "run.ccn", "-n", n, "--backend", backend, "--json", cwd=other)
+        if status != 0:
+            found = diagnostics(err)
+            self.failures.append(Failure(f"backend {backend} fails", todo[0], n, (mesh, sizes),
+                                         json.dumps(found[0]) if found else f"status {status} {err[:500]}"))
+            return
+        for p in todo:
+            why = None
+            for x in sorted(folder.glob(f"{p.index}.*.npy")):
+                y = other / x.name
+                if not y.exists():
+                    why = f"{x.name} was not saved"
+                elif x.read_bytes() != y.read_bytes():
+                    differs = first_difference(x.read_bytes(), y.read_bytes(), None)
+                    why = why or (differs and f"{x.name}: reference against {backend}: {differs}")
+            if why:
+                self.failures.append(Failure(f"backend {backend} differs", p, n, (mesh, sizes), why))
 
 
 def snapshot(p, step):

@@ -459,7 +459,13 @@ def propose_collective(p, op):
         return statement(p, op, f"alltoall({x}, dim: {rng.choice(good)}{ov})")
     if op == "broadcast":
         root = place[1] if place[0] == A else coordinate(p, axis)
-        return statement(p, op, f"broadcast({x}, root: {root}{ov})")
+        s = statement(p, op, f"broadcast({x}, root: {root}{ov})")
+        if place[0] == L and is_num(t) and not t.bundle and rng.random() < 0.5:  # beside what each rank has of its own
+            name = p.fresh()
+            s.lines.append(f"{name} = {s.binds[0]} - {x}")
+            s.binds.append(name)
+            s.ops.append("sub")
+        return s
     if op == "scatter":
         return statement(p, op, f"scatter({x}, dim: {rng.randrange(rank)}, root: {place[1]}{ov})")
     if op == "shift":
@@ -657,6 +663,8 @@ def propose(p, op):
         if not x:
             return None
         t = p.types[x]
+        if x in p.hot() and rng.random() < 0.4:  # both sides cut along what is added up, when x is cut along its last dim
+            return statement(p, op, f"matmul({x}, transpose({x}))", ["transpose"])
         y = p.pick(lambda s: s.dtype == t.dtype and len(s.dims) == 2 and s.dims[-2] == t.dims[-1])
         if y:
             return statement(p, op, f"matmul({x}, {y})")
@@ -812,7 +820,7 @@ def grow(p, count):
     return new
 
 
-RARE = {"conv2d": 0.3, "alltoall": 4, "allgather": 3, "scatter": 4, "gather": 3, "take": 3, "scatter_add": 2, "matmul": 2,
+RARE = {"conv2d": 0.3, "alltoall": 4, "allgather": 3, "scatter": 4, "gather": 3, "take": 3, "scatter_add": 2, "matmul": 4,
         "not": 2, "and": 2, "any": 2, "all": 2}
 
 

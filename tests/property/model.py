@@ -148,3 +148,16 @@ def parse_graphs(text):
 def ops_of(path):
     """lang/ops.def → {name: kind}."""
     return {m[1]: m[2] for m in re.finditer(r'^OP\(\w+, "(\w+)", (\w+),', path.read_text(), re.M)}
+
+
+SHORT = {"AR": "allreduce", "RS": "reducescatter", "AG": "allgather", "R": "reduce", "B": "broadcast", "G": "gather",
+         "S": "scatter", "A2A": "alltoall"}
+
+
+def algorithms_of(path):
+    """passes/algorithms.def → {word: ops that it carries out}."""
+    out = {}
+    for m in re.finditer(r'^ALGORITHM\(\w+, "(\w+)", ([\w |]+),', path.read_text(), re.M):
+        words = SHORT if m[2] == "ALL" else [w.strip() for w in m[2].split("|")]
+        out.setdefault(m[1], set()).update(SHORT[w] for w in words)
+    return out

@@ -22,16 +22,18 @@ import engine
 import model
 import schedules
 import shrink
+import witness
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BATCH = 50
+FEWEST = 500                 # graphs: what fewer reach says nothing
 LEAST_APPLIED = 300 / 5000   # of each statement, a graph
 LEAST_GRAPHS = 0.02          # with each op
 LEAST_LONG = 0.30            # of the schedules have three statements or more
 LEAST_KIND = 0.10            # with an `on` block, with a bundle
 # No pass leaves an op that nobody reads (tested), so that `dead` has nothing to remove here: its refusals are counted.
 REFUSED_ONLY = {"dead"}
-NOT_COUNTED = {"conv2d", "const", "param"}
+NOT_COUNTED = {"conv2d", "const", "param", "host"}  # host: functions that only an embedding program has
 NAMES = {"neg": "-x", "cast": "f32(x)"}
 
 
@@ -46,6 +48,8 @@ def read_options():
     p.add_argument("--keep", action="store_true", help="keep the files of each batch")
     p.add_argument("--stop", action="store_true", help="end at the first batch with a failure, without shrinking")
     p.add_argument("--no-read-back", action="store_true", help="do not load libccn.so to read graph texts back")
+    p.add_argument("--backend", action="append", default=[], help="another engine that must give the same bits")
+    p.add_argument("--forced", help="a command built with -Dforce_refused=true: refusals must have a witness")
     p.add_argument("--quiet", action="store_true", help="failures and the last line only")
     return p.parse_args()
 
@@ -59,16 +63,20 @@ def work(job):
     """One batch: makes it, checks it, runs it. Returns plain data and failures."""
     o, number, count = job
     mesh = "one" if number % 5 < 3 else "two"
-    result = {"number": number, "broken": None, "failures": [], "programs": [], "refused": [], "runs": 0, "errors": {}}
+    result = {"number": number, "broken": None, "failures": [], "programs": [], "refused": [], "runs": 0, "errors": {},
+              "witnesses": []}
     folder = tempfile.mkdtemp(prefix=f"ccn-property{number}-")
     try:
         library = None if o.no_read_back else library_of(o.ccn)
         if library and not engine.READ_BACK:
             engine.use_library(library)
+        engine.BACKENDS = o.backend
         b = engine.Batch(o.ccn, folder, mesh, f"{o.seed}/{number}", count, number * BATCH)
         b.make_programs()
         b.make_schedules()
         b.run_all()
+        if o.forced:
+            result["witnesses"] = witness.witnesses(o.forced, b)
         result.update(failures=b.failures, refused=[(k, c, m) for k, c, m, *_ in b.refused], runs=b.runs, errors=b.run_errors)
         for p in b.programs:
             result["programs"].append({"ops": {x for s in p.body for x in s.ops} | {n.op for n in p.graph.nodes},
@@ -87,6 +95,7 @@ class Summary:
     def __init__(self):
         self.graphs = self.runs = self.bundles = self.reassociating = self.read_back = 0
         self.ops, self.steps, self.lengths, self.refused, self.errors = {}, {}, {}, {}, {}
+        self.witnesses, self.without = {}, []
 
     def add(self, r):
         def count(table, key, n=1):
@@ -102,6 +111,10 @@ class Summary:
             count(self.lengths, len(p["steps"]))
         for kind, code, message in r["refused"]:
             count(self.refused, (kind, code, re.sub("`[^`]*`", "`..`", message)))
+        for what, how, text in r["witnesses"]:
+            count(self.witnesses.setdefault(what, {}), how)
+            if not how:
+                self.without.append((what, text))
         self.runs += r["runs"]
         for code, n in r["errors"].items():
             count(self.errors, code, n)
@@ -121,12 +134,29 @@ class Summary:
             print("    " + "  ".join(f"{op} {n}" for op, n in rows[k:k + 8]))
         for (kind, code, message), n in sorted(self.refused.items()):
             print(f"    {n:6} x {kind} {code} {message}")
+        if self.witnesses:
+            print("    refusals that need a witness: verifier, type rule, result, none")
+        for what, (seen, of) in sorted(self.with_witness().items()):
+            print(f"    with a witness: {what}: {seen} of {of}")
+        for what, hows in sorted(self.witnesses.items()):
+            print("    " + " ".join(f"{hows.get(h, 0):6}" for h in ("verifier", "type rule", "result", None)), *what)
         if self.errors:
             print(f"    programs that failed while they ran, scheduled or not: {self.errors}")
+
+    def with_witness(self):
+        """{kind and code: (refusals with a witness, refusals)}"""
+        table = {}
+        for (kind, code, _), hows in self.witnesses.items():
+            seen, of = table.get(f"{kind} {code}", (0, 0))
+            n = sum(hows.values())
+            table[f"{kind} {code}"] = (seen + n - hows.get(None, 0), of + n)
+        return table
 
     def problems(self):
         """What the test did not reach."""
         known = model.ops_of(ROOT / "lang" / "ops.def")
+        if self.graphs < FEWEST:
+            return
         for s in schedules.STATEMENTS:
             n = self.refused_with(s) if s in REFUSED_ONLY else self.steps.get(s, 0)
             least = LEAST_APPLIED * self.graphs
@@ -135,6 +165,9 @@ class Summary:
         for op in known:
             if op not in NOT_COUNTED and self.ops.get(op, 0) < LEAST_GRAPHS * self.graphs:
                 yield f"op `{op}` occurs in {self.ops.get(op, 0)} graphs, less than {LEAST_GRAPHS * self.graphs:.0f}"
+        for code, (seen, of) in sorted(self.with_witness().items()):
+            if seen < witness.LEAST * of:
+                yield f"{seen} of {of} refusals {code} have a witness, less than {witness.LEAST:.0%}"
         long = sum(n for k, n in self.lengths.items() if k >= 3)
         if long < LEAST_LONG * self.graphs:
             yield f"{long} schedules have three statements or more, less than {LEAST_LONG * self.graphs:.0f}"
@@ -189,6 +222,8 @@ def main():
     problems = [] if o.stop or o.only is not None else list(total.problems())
     for p in problems:
         print(f"    FAILED {p}")
+    for what, text in total.without[:2 if o.quiet else 6]:
+        print("    without a witness: " + " ".join(what) + "\n      " + text.replace("\n", "\n      "))
     if not library_of(o.ccn):
         print("    there is no libccn.so beside the command: texts were not read back")
     bad = {f.program.index for f in failures}

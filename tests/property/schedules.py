@@ -1,16 +1,18 @@
 # schedules.py: random schedules. Statements are proposed on the graph as it stands; what `ccn` refuses is dropped and
 # counted, what it accepts stays.
 # SPDX-License-Identifier: Apache-2.0
+import pathlib
 import re
 
 import generate
-from model import FLOATS
+from model import FLOATS, algorithms_of
 
 STATEMENTS = ("split", "reorder", "fuse", "overlap", "shard", "dead", "algorithm", "fast", "chunks")
 CHEAP = ("add", "sub", "neg", "mul", "abs", "relu", "maximum", "minimum", "where", "cast", "clamp", "const", "param",
          "local", "slice", "transpose", "reshape", "index", "concat", "allgather", "broadcast", "shift", "permute")
 
 
+ALGORITHMS = algorithms_of(pathlib.Path(__file__).resolve().parents[2] / "passes" / "algorithms.def")
 SMOOTH = ("add", "sub", "neg", "mul", "update", "allgather", "broadcast", "reducescatter", "allreduce", "shift", "slice",
           "local", "transpose", "reshape", "index", "concat", "sum", "const", "where", "maximum", "minimum", "relu", "abs")
 
@@ -241,12 +243,14 @@ class Maker:
         if not xs:
             return None
         x = rng.choice([n for n in xs if n.op in ("allreduce", "reducescatter", "reduce")] or xs) if rng.random() < 0.6 else rng.choice(xs)
-        word = rng.choice(["direct", "ring", "tree", "halving", "tree", "library"])
+        word = rng.choice([w for w, ops in ALGORITHMS.items() if x.op in ops] + ["library"] if rng.random() < 0.9
+                          else list(ALGORITHMS))
         reduces = x.op in ("allreduce", "reducescatter", "reduce") and x.type.dtype in FLOATS
         exact = word == "direct" or not reduces or (x.attr("op") in ("max", "min"))
         if not exact and not self.may_reassociate(g, x):
             return None
-        return [Step("algorithm", f"algorithm({x.label()}, {word})", exact=exact)]
+        group = f", group: {rng.choice([1, 2, 3])}" if word == "hierarchical" else ""
+        return [Step("algorithm", f"algorithm({x.label()}, {word}{group})", exact=exact)]
 
     def may_reassociate(self, g, x):
         """On exact data: where what is reduced is made of small whole numbers, so that every order gives the same bits.

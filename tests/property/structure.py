@@ -6,7 +6,8 @@ import re
 from model import R, S
 from schedules import MOVES
 
-PLAIN_MOVES = MOVES - {"sum", "prod", "max", "min", "any", "all", "shift"}
+REDUCTIONS = {"sum", "prod", "max", "min", "any", "all"}
+PLAIN_MOVES = MOVES - REDUCTIONS - {"shift"}
 BULK_FIRST, BULK_SECOND = ("reducescatter", "reduce"), ("allgather", "broadcast")
 
 
@@ -46,7 +47,7 @@ def kernel_problem(g, members):
     if len({n.attr("over") for n in first + second + shifts}) > 1:
         return "collectives over several axes"
     for n in members:
-        if n.op == "allreduce" and n.type.dims and n.type.bundle != "scalars":
+        if n.op == "allreduce" and set(n.type.dims) - {"1"} and n.type.bundle != "scalars":
             return f"an all-reduce of a tensor: {show(n)}"
         if n.op in ("matmul", "conv2d") and any(i in ids for i in n.ins):
             return f"{show(n)} is not a producer"
@@ -74,6 +75,21 @@ def kernel_problem(g, members):
     if not ids <= seen:
         return "not connected"
     return None
+
+
+def order_problem(g, *keys):
+    """With every kernel (and chain) as one node, the graph has no cycle."""
+    unit = {n.id: next(((k, n.attr(k)) for k in keys if (n.attr(k) or "").isdigit()), n.id) for n in g.nodes}
+    needs = {}
+    for n in g.nodes:
+        needs.setdefault(unit[n.id], set()).update(unit[i] for i in n.ins if unit[i] != unit[n.id])
+    again = True
+    while again:
+        ready = {u for u, x in needs.items() if not x}
+        again = bool(ready)
+        needs = {u: x - ready for u, x in needs.items() if u not in ready}
+    stuck = sorted(u for u in needs if isinstance(u, tuple))
+    return f"they need each other: {', '.join(' '.join(u) for u in stuck)}" if stuck else None
 
 
 def chain_problem(g, members):
@@ -142,6 +158,9 @@ def problems(p):
         why = chain_problem(g, members)
         if why:
             yield "wrong chain", f"chain {k}: {why}\n{g.text}"
+    why = order_problem(g, "fuse") or order_problem(g, "overlap", "fuse")
+    if why:
+        yield "wrong kernel", why + "\n" + g.text
     why = partly(g, "overlap", "fuse")
     if why:
         yield "wrong chain", why + "\n" + g.text
@@ -158,25 +177,46 @@ def problems(p):
                 yield "wrong shard", f"{n.name} was not replicated: {n.type.text}"
 
 
-def must_be_legal(g, step):
+def gather_named(g, name, schedule):
+    """What `name` is in g: (node, dims, place of its slices). A split that is not applied yet: its all-reduce stands for
+    the gather that it will make."""
+    s = next((s for s in schedule if s.kind == "split" and s.gives and s.gives[-1] == name), None)
+    if s and "reduce_broadcast" in s.text:
+        return None
+    label = re.match(r"split\(([\w.\[\]]+)", s.text)[1] if s else name
+    x = next((n for n in reversed(g.nodes) if n.label() in ((f"{label}.ag", label) if s else (label,))), None)
+    if x and x.op == "allgather":
+        source = g.by_id[x.ins[0]].type
+        return x, source.dims, source.place
+    if not s or not x or x.op != "allreduce" or not x.type.dims:
+        return None
+    dim = re.search(r"dim: (-?\d+)", s.text)
+    axes = re.findall(r"\w+", x.attr("over"))
+    place = {a: p for a, p in x.type.place.items() if a not in axes}
+    if len(axes) > 1:
+        return None
+    place[axes[0]] = (S, int(dim[1]) % len(x.type.dims) if dim else 0, "1")
+    return x, x.type.dims, place
+
+
+def must_be_legal(g, step, schedule):
     """Whether a reorder cannot be refused: all that moves is elementwise, random, a cast or an update, and whatever else
     it reads is replicated."""
     m = re.fullmatch(r"reorder\(after\(([\w.]+)\), \1\)", step.text)
     if not m:
         return False
-    x = next((n for n in reversed(g.nodes) if n.label() == m[1]), None)
-    if not x or x.op != "allgather" or x.region is not None:
+    found = gather_named(g, m[1], schedule)
+    if not found or found[0].region is not None or found[0].type.bundle:
         return False
-    source = g.by_id[x.ins[0]].type
-    cuts = [q for q in source.place.values() if q[0] == S]
-    if len(cuts) != 1 or any(q[0] not in (R, S) for q in source.place.values()):
-        return False
-    if source.bundle or source.dims[cuts[0][1]] == "1":
+    x, dims, place = found
+    cuts = [q for q in place.values() if q[0] == S]
+    if len(cuts) != 1 or any(q[0] not in (R, S) for q in place.values()) or dims[cuts[0][1]] == "1":
         return False
     after = g.after([x.id])
     for i in after:
         n = g.by_id[i]
-        if n.op not in PLAIN_MOVES or n.region is not None or n.op == "one_hot":
+        whole = n.op in REDUCTIONS and all(d == "1" for d in n.type.dims)  # its part across ranks is put in
+        if (n.op not in PLAIN_MOVES and not whole) or n.region is not None or n.op == "one_hot" or n.attr("fuse"):
             return False
         for j in n.ins:
             t = g.by_id[j].type
