@@ -121,10 +121,12 @@ CCN_API CCN_NODISCARD ccn_status ccn_context_create(const ccn_options *o, ccn_co
 CCN_API void ccn_context_free(ccn_context *c);
 
 /* Runs the script `text` (size bytes; need not be NUL-terminated) as the main script: parse, check all of
- * it, then execute. `name` is shown in messages and is what `import` of relative paths and ccn_file_read_fn
- * start from. Errors: CCN_ERROR with diagnostics; nothing is executed if the check finds errors. */
+ * it, then execute. `name` is shown in messages; `import` of relative paths starts from its folder. Paths of
+ * load and save go to the host's functions as the script writes them. Errors: CCN_ERROR with diagnostics;
+ * nothing is executed if the check finds errors; CCN_INTERRUPTED, CCN_OUT_OF_MEMORY, and whatever status a
+ * host function answers. */
 CCN_API CCN_NODISCARD ccn_status ccn_run(ccn_context *c, const char *name, const char *text, size_t size);
-/* Parse and check only. */
+/* Parse and check only: nothing is executed, no file is read but those that are imported. Errors: as ccn_run. */
 CCN_API CCN_NODISCARD ccn_status ccn_check(ccn_context *c, const char *name, const char *text, size_t size);
 
 /* Writes a stage of every program of the script as text: stage "ast", "graph", "scheduled" (of each `P with

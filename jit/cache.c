@@ -247,8 +247,10 @@ uint32_t ccn__cache_list(const char *folder, bool check, void (*f)(const ccn__ca
                          void *user) {
   found *all;
   const uint32_t n = scan(folder, &all);
+  struct timespec now = {0};
+  (void)clock_gettime(CLOCK_REALTIME, &now);
   for (uint32_t i = 0; i < n; i++) {
-    ccn__cache_entry e = {.bytes = all[i].bytes, .age = (int64_t)(time(NULL) - all[i].used.tv_sec)};
+    ccn__cache_entry e = {.bytes = all[i].bytes, .age = (int64_t)(now.tv_sec - all[i].used.tv_sec)};
     memcpy(e.name, all[i].name, sizeof e.name);
     e.good = !check || is_good(folder, all[i].name);
     f(&e, user);

@@ -75,6 +75,7 @@ ccn__state *ccn__state_new(ccn_context *c) {
 
 static void state_free(ccn__state *s) {
   ccn_context *c = s->context;
+  if (c->last == s) c->last = NULL; /* a call of a session that was reset may have been the last */
   ccn__state_reset(s, c);
   ccn__heap_free(&c->heap, s, sizeof *s);
 }

@@ -143,6 +143,10 @@ static void access_all(checking *c, uint32_t step, uint32_t k) {
 
 static void walk_step(checking *c, uint32_t step) {
   const ccn__step *t = &c->p->steps.at[step];
+  for (uint32_t j = 0; j < t->naccess; j++)
+    if (!t->group && (t->access[j].mode & (CCN__READ_PEERS | CCN__WRITE_PEERS)))
+      fail(c, "step %u on rank %u uses its peers' buffer b%u, but no ranks meet there", step, 0,
+           t->access[j].buffer);
   for (uint32_t w = 0; w < t->nwait; w++)
     if (t->wait[w] >= step)
       fail(c, "step %u on rank %u waits for step %u, which stands behind it", step, 0, t->wait[w]);

@@ -1,7 +1,7 @@
 /* shard.c
  * Purpose: a parameter that nobody reads whole is stored sliced: 1/n of the memory.
  * Needs:   every reader of its value at entry and of its update's result is on slices; being returned is a whole read
- *          (CCN0405, with the reader's line).
+ *          (CCN0405, with the reader's line). What nobody reads is cut along dim 0.
  * Gives:   the parameters sliced (attribute `shard`; for callers their types do not change); slices of them and the
  *          gathers before their stores go. All of a list at once: one walk, whatever its length.
  * Keeps:   every bit. Source: CoCoNeT's asSlice and dead, as one step.
@@ -72,8 +72,8 @@ static bool find_cut(const shard *r, ccn__id t, ccn__id u, ccn__type *cut, uint6
   return false;
 }
 
-/* By force: along dim 0 over the first axis that may cut it. */
-static bool force_cut(ccn__type *cut, uint64_t *over) {
+/* Along dim 0 over the first axis that may cut it: of what nobody reads, or by force. */
+static bool any_cut(ccn__type *cut, uint64_t *over) {
   for (uint32_t a = 0; a < cut->naxes && cut->rank && !*over; a++) {
     if (cut->place[a].kind != CCN__REPLICATED) continue;
     cut->place[a] = (ccn__place){.kind = CCN__SLICED};
@@ -188,7 +188,8 @@ static bool one(shard *r, ccn__id t, ccn__id u, bool named) {
   if (r->cut[t]) return refuse(r, named, t, t, "it is stored sliced already");
   ccn__type *cut = CCN__NEW(r->s->arena, ccn__type);
   *cut = *n->type;
-  if (!find_cut(r, t, u, cut, &over) && !(CCN__FORCED && force_cut(cut, &over)))
+  bool unread = r->first[t] == r->first[t + 1];
+  if (!find_cut(r, t, u, cut, &over) && !((unread || CCN__FORCED) && any_cut(cut, &over)))
     return before ? refuse(r, named, t, t, "it is stored sliced already")
                   : refuse(r, named, t, some_reader(r, t, u), "no reader works on slices of it");
   if (u != CCN__NO_ID && ccn__is_output(g, u) && !CCN__FORCED)

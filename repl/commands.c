@@ -63,7 +63,7 @@ static ccn_status open_context(const arguments *a, ccn_context **out) {
   ccn_options o;
   ccn_options_init(&o, sizeof o);
   o.ranks = a->ranks;
-  o.print = terminal_print;
+  o.print = a->stage ? NULL : terminal_print; /* of a dump only what is dumped goes to stdout */
   o.progress = terminal_has_progress() ? terminal_progress : NULL;
   o.read = files_read;
   o.read_free = files_free;

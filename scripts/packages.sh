@@ -64,6 +64,8 @@ need_test_packages() {
   need clang-format clang-format
   need valgrind valgrind
   need objdump binutils
+  need g++ g++
+  need pkg-config pkg-config
   need zsh zsh
   need patch patch
   need groff groff-base

@@ -409,6 +409,23 @@ static void test_out_of_memory(void) {
   ok(good, message);
 }
 
+/* Found by fuzz_api: a call of a session that was reset fails, and goes; its diagnostics went with it. */
+static void test_last_of_a_reset_session(void) {
+  ccn_context *c = NULL;
+  ccn_module *m = NULL;
+  const ccn_function *f = NULL;
+  ccn_call *call = NULL;
+  static const char text[] = "program f(x: f32[N]) { return x }";
+  bool good =
+    ccn_context_create(NULL, &c) == CCN_OK && ccn_module_load(c, "m", text, sizeof text - 1, &m) == CCN_OK &&
+    ccn_module_function(m, "f", &f) == CCN_OK && ccn_call_create(f, &call) == CCN_OK &&
+    ccn_session_reset(c) == CCN_OK && ccn_call_run(call) == CCN_ERROR && ccn_diagnostic_count(c) == 1;
+  ccn_call_release(call);
+  ccn_module_release(m);
+  ok(good && ccn_diagnostic_count(c) == 0, "diagnostics of a session that is gone");
+  ccn_context_free(c);
+}
+
 int main(void) {
   test_modules();
   test_signatures();
@@ -417,6 +434,7 @@ int main(void) {
   test_arguments();
   test_loader();
   test_out_of_memory();
+  test_last_of_a_reset_session();
   printf("1..%d\n", tests);
   return failures != 0;
 }

@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 
 from .core import ROOT, TIMEOUT, Tally, in_parallel, relative, run

@@ -163,10 +163,41 @@ class Maker:
         return [n for n in g.nodes if n.label() and n.label() not in self.gone
                 and n.op not in ("param", "const", "on", "repeat", "enter", "carry", "result")]
 
+    def crossed(self, g, ops):
+        """Two kernels that need each other, though each is convex: refused, or wrong."""
+        ids, after = {n.id for n in ops if n.region is None}, {}
+        for i in ids:
+            after[i] = g.after([i])
+        pairs = [(a, b) for x in g.nodes if x.type and x.type.dims and x.op != "const"
+                 for a in g.readers[x.id] for b in g.readers[x.id] if a != b and {a, b} <= ids]
+        for a1, a2 in pairs:
+            for b2, b1 in pairs:
+                if b1 in after[a1] and a2 in after[b2] and len({a1, a2, b1, b2}) == 4:
+                    return [Step("fuse", f"fuse({', '.join(g.by_id[i].label() for i in k)})", tuple(self.names("f")))
+                            for k in ((a1, a2), (b2, b1))]
+        return None
+
+    def two_scatters(self, g):
+        """One kernel of two reduce-scatters of the same value: refused, or wrong."""
+        for x in g.nodes:
+            reduces = [g.by_id[i].label() for i in dict.fromkeys(g.readers[x.id])
+                       if g.by_id[i].op == "allreduce" and g.by_id[i].type.dims and g.by_id[i].region is None]
+            reduces = [r for r in reduces if r and r not in self.gone]
+            if len(reduces) < 2:
+                continue
+            (a, ag), (b, bg) = self.names("rs", "ag"), self.names("rs", "ag")
+            return [Step("split", f"split({reduces[0]})", (a, ag)), Step("split", f"split({reduces[1]})", (b, bg)),
+                    Step("fuse", f"fuse({a}, {b})", tuple(self.names("f")), (a, b))]
+        return None
+
     def fuse(self, g):
         rng, ops = self.rng, self.some_ops(g)
         if not ops:
             return None
+        if rng.random() < 0.3:
+            two = self.crossed(g, ops) or self.two_scatters(g)
+            if two:
+                return two
         gives = tuple(self.names("f"))
         runs = self.open_runs()
         if runs and rng.random() < 0.4:
