@@ -1,5 +1,5 @@
-/* call.c: what a call object costs beyond the work: a program of one op on few elements, run again and again through
- * ccn.h with its arguments set.
+/* call.c: what a call object costs beyond the work: a program of one op on few elements, run again and again
+ * through ccn.h with its arguments set.
  *
  *   cc -O2 -o /tmp/call bench/call.c $(pkg-config --cflags --libs ccn) && /tmp/call
  * SPDX-License-Identifier: Apache-2.0 */

@@ -78,7 +78,7 @@ typedef struct ccn_options {
   ccn_alloc_fn alloc; /* NULL: malloc and free */
   void *alloc_user;
   size_t memory_limit; /* bytes; 0: none. Beyond it calls return CCN_OUT_OF_MEMORY */
-  int32_t ranks;       /* simulated ranks, 1..64; 0: the product of the mesh's fixed axes */
+  int32_t ranks;       /* simulated ranks, 1..64 (backend "sim": 1..65536); 0: the product of the mesh's fixed axes */
   ccn_write_fn print;  /* what scripts print; NULL: dropped */
   void *print_user;
   ccn_write_fn progress; /* transient progress text (one line, no newline); NULL: none */
@@ -103,7 +103,7 @@ typedef struct ccn_options {
   int64_t time_limit_ms; /* of each call that runs something; beyond it is CCN0608. 0: none */
   /* What executes programs: NULL or "reference", the interpreter, op by op; "plan", the interpreter, step by step
    * through the plan that a backend would execute, in the memory that the plan gives each value: slower, the same
-   * results, meant for tests. */
+   * results, meant for tests; "sim": nobody: programs are recorded, tensors have no elements, see ccn_plan_write. */
   const char *backend;
 } ccn_options;
 
@@ -126,7 +126,8 @@ CCN_API void ccn_context_free(ccn_context *c);
  * nothing is executed if the check finds errors; CCN_INTERRUPTED, CCN_OUT_OF_MEMORY, and whatever status a
  * host function answers. */
 CCN_API CCN_NODISCARD ccn_status ccn_run(ccn_context *c, const char *name, const char *text, size_t size);
-/* Parse and check only: nothing is executed, no file is read but those that are imported. Errors: as ccn_run. */
+/* Parse and check only: nothing is executed, no file is read but those that are imported. Errors: as
+ * ccn_run. */
 CCN_API CCN_NODISCARD ccn_status ccn_check(ccn_context *c, const char *name, const char *text, size_t size);
 
 /* Writes a stage of every program of the script as text: stage "ast", "graph", "scheduled" (of each `P with
@@ -439,10 +440,10 @@ typedef struct ccn_op {
   void *user;          /* for both; must live as long as the context */
   int32_t pure;        /* 0: it is executed even if nobody needs its result */
 } ccn_op;
-/* Makes an op known in all texts that are run, checked or loaded from now on, and in the session. A definition in a
- * script hides it; a second registration replaces the first for texts that come later. What it takes that
- * owes a reduction is CCN0210; schedules do not move it. *o is copied. Errors: CCN_INVALID_ARGUMENT if the name is no
- * name of the language, or belongs to one of its own functions or ops, or if the signature cannot be read. */
+/* Makes an op known in all texts that are run, checked or loaded from now on, and in the session. A
+ * definition in a script hides it; a second registration replaces the first. An operand that owes a reduction
+ * is CCN0210; schedules do not move the op. *o is copied. Errors: CCN_INVALID_ARGUMENT if the name is no name
+ * of the language, or belongs to one of its own functions or ops, or if the signature cannot be read. */
 CCN_API CCN_NODISCARD ccn_status ccn_register_op(ccn_context *c, const ccn_op *o);
 
 /* Values of the session; in host functions, of the script that runs. ccn_value_make_tensor gives the tensor
@@ -606,6 +607,36 @@ CCN_API CCN_NODISCARD ccn_status ccn_algorithm_write(ccn_context *c, const ccn_a
  * order, it ends with the room that its connections have, no two accesses conflict. Errors: CCN_ERROR with
  * CCN0501, whose message says what is wrong first. */
 CCN_API CCN_NODISCARD ccn_status ccn_algorithm_check(ccn_context *c, const char *text, size_t size);
+
+/* ---- plans and what they cost ---------------------------------------------------------------------------
+ * A script can be run with its programs recorded: tensors have types and no elements, and each program that it calls
+ * becomes a plan with the cost of its steps on a machine, in virtual time. docs/plans.md has all of it. */
+#define CCN_PLAN_RANKS 65536 /* of a context with backend "sim" */
+
+typedef struct ccn_plan_desc {
+  size_t size;             /* sizeof(ccn_plan_desc) */
+  const char *program;     /* only this one, as in ccn_module_function; NULL: all that the script calls */
+  const char *const *sizes; /* if nsizes is not 0 the script is not run: one call of `program`, with these sizes: */
+  size_t nsizes;           /* "N=1000", "len(ws)=2", and of a list of tensors their shapes, "ps=1000,64x32" */
+  const char *machine;     /* a name of ccn_machine_list; NULL: "h200" */
+  const char *machine_text; /* or a machine as text; NUL-terminated */
+  const char *algorithm;   /* for all collectives that it does, a name of ccn_algorithm_list; NULL: as schedules say */
+  ccn_write_fn trace;      /* gets Chrome trace events, one JSON array; NULL: nobody */
+  void *trace_user;
+} ccn_plan_desc;
+
+/* Checks the script, runs it with its programs recorded, and writes what they cost: format "table" (for people), "json"
+ * (an object a line, one for each program and its sizes), or "time" (the virtual time of each program and of the whole
+ * script, with a picture; what the script prints goes to the host's `print`, with ? for what it does not know). The
+ * number of ranks is the context's. desc may be NULL. Errors: CCN_ERROR, with CCN0510 where the script decides by
+ * elements of a tensor, CCN0501 for an unknown machine or algorithm; CCN_INVALID_ARGUMENT. */
+CCN_API CCN_NODISCARD ccn_status ccn_plan_write(ccn_context *c, const char *name, const char *text, size_t size,
+                                                const ccn_plan_desc *desc, const char *format, ccn_write_fn write,
+                                                void *user);
+/* Machine number i that CCN knows: its name, in *out_text (which may be NULL) its text. NULL past the end. Static. */
+CCN_API const char *ccn_machine_list(size_t i, const char **out_text);
+/* Measures this machine for some tenths of a second and writes it as text. */
+CCN_API CCN_NODISCARD ccn_status ccn_machine_measure(ccn_context *c, ccn_write_fn write, void *user);
 
 /* The page that explains a code ("CCN0203", "203"), Markdown, static; NULL if there is none. */
 CCN_API const char *ccn_explain(const char *code);

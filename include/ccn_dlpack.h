@@ -63,6 +63,7 @@ typedef struct DLManagedTensorVersioned {
   DLTensor dl_tensor;
 } DLManagedTensorVersioned;
 #endif
+struct DLManagedTensorVersioned; /* headers before 1.0 have only the older form */
 
 /* Makes a tensor of memory that others own. managed[i] is the piece of world rank i; `n` is the number of
  * ranks, or 1 for a value that is replicated. desc gives dtype, global shape and placement; NULL: those of

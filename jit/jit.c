@@ -94,16 +94,21 @@ static bool open_at(ccn__jit *j, const char *path) {
   return true;
 }
 
-/* Beside the module that this code is in. */
+/* Beside the module that this code is in, or where the build folder or an installed prefix has it from there. */
 static bool open_beside(ccn__jit *j) {
   static const char here = 0;
+  static const char *const folder[] = {"", "../jit/", "../lib/"};
   Dl_info info;
   char path[4096];
   if (!dladdr(&here, &info) || !info.dli_fname) return refuse(j, PLUGIN, "not found");
   const char *slash = strrchr(info.dli_fname, '/');
   if (!slash) return refuse(j, PLUGIN, "not found");
-  const int n = snprintf(path, sizeof path, "%.*s/" PLUGIN, (int)(slash - info.dli_fname), info.dli_fname);
-  return n > 0 && (size_t)n < sizeof path && open_at(j, path);
+  for (size_t i = 0; i < CCN__COUNT(folder); i++) {
+    const int n = snprintf(path, sizeof path, "%.*s/%s" PLUGIN, (int)(slash - info.dli_fname), info.dli_fname,
+                           folder[i]);
+    if (n > 0 && (size_t)n < sizeof path && open_at(j, path)) return true;
+  }
+  return false;
 }
 
 static bool open_plugin(ccn__jit *j) {

@@ -3,7 +3,7 @@
 #include "api.h"
 #include "host_op.h"
 
-/* ---- calls of the host ------------------------------------------------------------------------------------- */
+/* ---- calls of the host --------------------------------------------------------------------------------- */
 
 static ccn_context *context_of(ccn__rt *rt) {
   return ((ccn__state *)(void *)((char *)rt - offsetof(ccn__state, rt)))->context;
@@ -35,7 +35,7 @@ static const char *run(ccn__rt *rt, const struct ccn__host_op *op, uint32_t rank
   return leave(c, op->eval(c, rank, in, op->nin, out, op->user));
 }
 
-/* ---- registration ------------------------------------------------------------------------------------------ */
+/* ---- registration -------------------------------------------------------------------------------------- */
 
 static void add(ccn__state *s, void *user) {
   const struct ccn__host_op *given = user;

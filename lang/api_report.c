@@ -41,7 +41,7 @@ static void write_report(ccn__state *s, void *user) {
   const ccn__job *job = user;
   const ccn_context *c = s->context;
   ccn__rt *rt = c->last ? &c->last->rt : &s->rt; /* of the last text, or of the session */
-  uint64_t resident[CCN__MAX_RANKS];
+  uint64_t *resident = CCN__NEWN(&s->rt.scratch, uint64_t, rt->world);
   ccn__text t;
   if (!c->callbacks) ccn__collect(rt);
   ccn__resident_bytes(rt, resident);

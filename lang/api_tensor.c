@@ -284,7 +284,7 @@ typedef struct move_work {
 static void read_whole(ccn__state *s, void *user) {
   move_work *w = user;
   const ccn__tensor *whole = ccn__tensor_whole(&s->rt, w->t);
-  if (!whole) ccn__throw(s->rt.heap, CCN_UNSUPPORTED);
+  if (!whole || !whole->buf[0]) ccn__throw(s->rt.heap, CCN_UNSUPPORTED);
   if (whole->buf[0]->bytes != w->bytes) ccn__throw(s->rt.heap, CCN_INVALID_ARGUMENT);
   if (w->bytes) memcpy(w->out, whole->buf[0]->data, w->bytes);
 }

@@ -2,7 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "call.h"
 #include "driver.h"
+#include "local.h"
 #include "plan.h"
+#include "record.h"
 
 typedef struct planned_call {
   ccn__exec *x;
@@ -58,7 +60,7 @@ void ccn__backend_dump(ccn__exec *x) {
 
 /* ---- by name --------------------------------------------------------------------------------------------------- */
 
-static const ccn__backend backends[] = {{"reference", NULL}, {"plan", execute_plan}};
+static const ccn__backend backends[] = {{"reference", NULL}, {"plan", execute_plan}, {"local", ccn__local_execute}, {"sim", ccn__record_execute}};
 
 const ccn__backend *ccn__backend_find(const char *name) {
   for (size_t i = 0; i < CCN__COUNT(backends); i++)

@@ -93,7 +93,7 @@ static ccn__tensor *flatten(ccn__invoke *v, const ccn__actual *a, ccn__list *lis
     flat->dim[0] += m->at[i].elements;
   }
   size_t size = ccn__dtype_size((ccn__dtype)want->dtype);
-  for (uint32_t r = 0; r < rt->world; r++) {
+  for (uint32_t r = 0; r < rt->world && !rt->recording; r++) {
     uint32_t twin = ccn__rank_twin(&rt->mesh, r, flat->place);
     if (!ccn__rank_has(&rt->mesh, r, flat->place)) continue;
     if (twin != r) {

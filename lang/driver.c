@@ -14,6 +14,7 @@
 #include "driver.h"
 
 #include "parser.h"
+#include "record.h"
 #include "schedule.h"
 
 /* ---- stages -------------------------------------------------------------------------------------------- */
@@ -68,7 +69,7 @@ static void check_programs(ccn__state *s, const ccn__job *job, const ccn__ast *a
   }
 }
 
-static void run(ccn__state *s, const ccn__ast *ast) {
+void ccn__drive_run(ccn__state *s, const ccn__ast *ast) {
   ccn__rt_unwind(&s->rt);
   s->rt.mesh = (ccn__mesh){0};
   s->rt.mesh_span = (ccn__span){0};
@@ -91,7 +92,8 @@ void ccn__drive(ccn__state *s, const ccn__job *job) {
     s->rt.execute = ccn__backend_dump;
     s->rt.execute_user = &dump;
   }
-  run(s, ast);
+  if (job->instead) job->instead(s, ast, job);
+  else ccn__drive_run(s, ast);
 }
 
 void ccn__drive_graph(ccn__state *s, const ccn__job *job) {
@@ -243,6 +245,7 @@ void ccn__state_reset(ccn__state *s, ccn_context *c) {
   ccn__rt_init(&s->rt, &c->heap, &s->arena, &s->names, &s->diags, &c->options);
   s->rt.schedule = ccn__schedule_apply;
   s->rt.execute = ccn__backend_find(c->options.backend)->execute;
+  s->rt.recording = s->rt.execute == ccn__record_execute;
   s->rt.interrupt = &c->interrupt;
   s->rt.hosts = &c->hosts;
   s->rt.host_ops = &c->host_ops;

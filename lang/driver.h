@@ -49,6 +49,8 @@ typedef struct ccn__job {
   size_t size;
   ccn__stage last; /* stages after it are left out */
   bool dump_ast, dump_graph, dump_scheduled, dump_plan, json;
+  /* Behind the check, instead of running the script. */
+  void (*instead)(struct ccn__state *s, const ccn__ast *ast, const struct ccn__job *job);
   ccn_write_fn write; /* where dumps go */
   void *user;
 } ccn__job;
@@ -72,6 +74,8 @@ void ccn__state_reset(ccn__state *s, ccn_context *c);
 void ccn__state_begin(ccn__state *s);
 /* Takes a text through the stages. Errors are in s->diags, or thrown. */
 void ccn__drive(ccn__state *s, const ccn__job *job);
+/* The last stage: executes a script that was checked. */
+void ccn__drive_run(ccn__state *s, const ccn__ast *ast);
 /* Reads graph text, verifies it, writes it again. */
 void ccn__drive_graph(ccn__state *s, const ccn__job *job);
 

@@ -370,7 +370,7 @@ static void find_last_uses(ccn__run *r) {
 
 /* ---- a run ---------------------------------------------------------------------------------------------------- */
 
-static ccn__tensor *result_tensor(ccn__run *r, const ccn__value *v) {
+ccn__tensor *ccn__result_tensor(ccn__run *r, const ccn__value *v) {
   ccn__tensor *t = ccn__tensor_new(r->rt, (ccn__dtype)v->dtype, v->rank);
   memcpy(t->dim, v->dim, sizeof t->dim);
   t->naxes = v->naxes;
@@ -425,7 +425,7 @@ void ccn__run_finish(ccn__run *r) {
   for (uint32_t i = 0; i < g->noutputs; i++) {
     out[i] = ccn__fold(r, &g->nodes.at[g->outputs[i]], r->value[g->outputs[i]]);
     own_pieces(r, out[i]);
-    r->x->result[i] = result_tensor(r, out[i]);
+    r->x->result[i] = ccn__result_tensor(r, out[i]);
   }
   for (uint32_t i = 0; i < g->params.n; i++) {
     const ccn__id u = g->params.at[i].update;

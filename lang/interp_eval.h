@@ -87,6 +87,7 @@ void ccn__interp_with(ccn__exec *x, ccn__run_fn *body, void *user); /* sets up a
 ccn__value *ccn__value_prepare(ccn__run *r, ccn__id id); /* the node's value with its sizes, without buffers */
 void ccn__run_node(ccn__run *r, ccn__id id);             /* prepares and evaluates; operands are there */
 void ccn__value_release(ccn__run *r, ccn__value *v);     /* its buffers; v may be NULL */
+ccn__tensor *ccn__result_tensor(ccn__run *r, const ccn__value *v); /* for a result, without buffers */
 void ccn__run_finish(ccn__run *r);                       /* outputs and updates are there: results and stores */
 
 /* Operand i, folded to one value a rank if it is owed in parts; with `raw` as it is. */

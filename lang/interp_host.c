@@ -1,9 +1,8 @@
-/* interp_host.c: ops of the host: for each piece of the result the host's function is called once, with the pieces of
- * the operands that belong to it.
+/* interp_host.c: ops of the host: for each piece of the result the host's function is called once, with the
+ * pieces of the operands that belong to it.
  *
- * An operand that is whole where another one is cut along a dim of the same letter is cut alike, in a copy; all others
- * are given where they lie.
- * SPDX-License-Identifier: Apache-2.0 */
+ * An operand that is whole where another one is cut along a dim of the same letter is cut alike, in a copy;
+ * all others are given where they lie. SPDX-License-Identifier: Apache-2.0 */
 #include "host_op.h"
 #include "infer.h"
 #include "interp_eval.h"
@@ -13,8 +12,8 @@ typedef struct host_run {
   int8_t of[CCN__HOST_OPERANDS][CCN__MAX_RANK]; /* letters of the operands' dims as numbers */
 } host_run;
 
-/* What the rank's part of the result needs of operand i: for each dim the narrowest piece that an operand has of its
- * letter. */
+/* What the rank's part of the result needs of operand i: for each dim the narrowest piece that an operand has
+ * of its letter. */
 static void needed(ccn__job *j, const host_run *h, const ccn__box *box, uint32_t i, ccn__box *out) {
   *out = box[i];
   for (uint32_t d = 0; d < ccn__operand(j->r, j->n, i)->rank; d++) {

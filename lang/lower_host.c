@@ -1,5 +1,5 @@
-/* lower_host.c: a call of an op of the host → one HOST node: the host is asked for the result's dtype and for the
- * extents that only the result has; everything else follows from the signature, as for every op.
+/* lower_host.c: a call of an op of the host → one HOST node: the host is asked for the result's dtype and for
+ * the extents that only the result has; everything else follows from the signature, as for every op.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lower_build.h"
 

@@ -47,10 +47,9 @@ const ccn__dim *ccn__bv_dim(ccn__lower *l, ccn__bv v) {
   ccn__diag *d = ccn__lower_error(l, 310, v.span, "not an extent",
                                   "an extent is a whole number, a symbol of the program, or + - * / of them");
   ccn__hint(l->ds, d,
-            v.kind == CCN__B_NODE ? "a tensor's value is known only when the program runs"
-            : v.kind == CCN__B_LIT
-              ? "inside the [ ] of a shape `/` divides extents exactly, as in `f32[N/2]`"
-              : "write a number, a name that stands in a parameter's shape, or a constant of the script");
+            v.kind == CCN__B_NODE  ? "a tensor's value is known only when the program runs"
+            : v.kind == CCN__B_LIT ? "inside the [ ] of a shape `/` divides extents exactly, as in `f32[N/2]`"
+                                   : "write a number, a symbol of the program, or a constant of the script");
   return NULL;
 }
 

@@ -107,7 +107,8 @@ typedef struct ccn__plan {
   ccn__arena *arena;
   const ccn__graph *g;
   const int64_t *sym;
-  const char *label; /* "adam@zero"; may be NULL */
+  ccn__members *const *bundle; /* the graph's bundles; may be NULL if it has none */
+  const char *label;           /* "adam@zero"; may be NULL */
   uint32_t world;
   const ccn__shape *shape; /* of each node */
   uint32_t

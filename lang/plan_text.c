@@ -53,14 +53,16 @@ static void print_buffer(const ccn__plan *p, uint32_t i, ccn__text *out) {
   ccn__text_putc(out, '\n');
 }
 
+enum { SHOWN = 24 }; /* of a long list; JSON has all */
+
 /* The named ops of a step, and how many others. */
 static void print_ops(const ccn__plan *p, const ccn__step *t, ccn__text *out) {
-  uint32_t others = 0;
+  uint32_t others = 0, named = 0;
   const char *between = " ";
   for (uint32_t k = 0; k < t->nnodes; k++) {
     const ccn__node *n = &p->g->nodes.at[t->node[k]];
     const bool shown = n->name || t->nnodes == 1 || ccn__op_table[n->op].kind == CCN__KIND_COLLECTIVE;
-    if (!shown) {
+    if (!shown || ++named > SHOWN) {
       others++;
       continue;
     }
@@ -75,13 +77,15 @@ static void print_ops(const ccn__plan *p, const ccn__step *t, ccn__text *out) {
 
 static void print_accesses(const ccn__step *t, uint8_t mode, const char *word, ccn__text *out) {
   const char *between = word;
+  uint32_t n = 0;
   for (uint32_t k = 0; k < t->naccess; k++) {
     const ccn__access *x = &t->access[k];
-    if (!(x->mode & mode) || x->buffer == CCN__NO_BUFFER) continue;
+    if (!(x->mode & mode) || x->buffer == CCN__NO_BUFFER || ++n > SHOWN) continue;
     ccn__text_printf(out, "%sb%u%s", between, x->buffer,
                      x->mode & (mode == CCN__READ ? CCN__READ_PEERS : CCN__WRITE_PEERS) ? " of peers" : "");
     between = ", ";
   }
+  if (n > SHOWN) ccn__text_printf(out, ", and %u more", n - SHOWN);
 }
 
 static void print_step(const ccn__plan *p, uint32_t i, ccn__text *out) {

@@ -350,6 +350,8 @@ void ccn__collect(ccn__rt *rt) {
 
 void ccn__rt_free(ccn__rt *rt) {
   ccn__rt_unwind(rt);
+  if (rt->engine) rt->engine->drop(rt->engine);
+  rt->engine = NULL;
   for (ccn__obj *o = rt->objects, *next; o; o = next) {
     next = o->next;
     free_object(rt, o);

@@ -110,7 +110,7 @@ typedef struct ccn__pool {
   ccn__buf *first;
 } ccn__pool;
 
-ccn__buf *ccn__buf_new(ccn__pool *p, size_t bytes); /* refs 1; every byte 0xff, a NaN in each float dtype */
+ccn__buf *ccn__buf_new(ccn__pool *p, size_t bytes);  /* refs 1; every byte 0xff, a NaN in each float dtype */
 ccn__buf *ccn__buf_room(ccn__pool *p, size_t bytes); /* the same with any bytes: scratch */
 static inline ccn__buf *ccn__buf_ref(ccn__buf *b) { return b->refs++, b; }
 /* A buffer in the host's memory; counts one more in `o` (on the heap), which goes with its last buffer. */
@@ -250,6 +250,11 @@ typedef struct ccn__sent { /* bytes that one collective of a program has sent (i
 
 struct ccn__exec;
 
+/* What a backend keeps between calls; the first member of its own struct. Goes before the runtime's buffers. */
+typedef struct ccn__engine {
+  void (*drop)(struct ccn__engine *e);
+} ccn__engine;
+
 typedef struct ccn__rt {
   ccn__heap *heap;
   ccn__arena *arena; /* lives as long as the context: syntax, names, graphs */
@@ -269,6 +274,7 @@ typedef struct ccn__rt {
   ccn__span here; /* the statement that runs; stays when memory ends in it */
   bool trial;     /* programs store nothing (ccn_session_type) */
   bool unshared;  /* tests: see ccn__exec */
+  bool recording; /* tensors have no elements (record.h) */
   uint32_t depth; /* nesting of evaluation, bounded (CCN0602) */
   volatile int interrupted;
   const _Atomic int *interrupt; /* the context's, set from other threads; may be NULL */
@@ -283,6 +289,7 @@ typedef struct ccn__rt {
   struct ccn__graph *(*schedule)(struct ccn__rt *rt, struct ccn__graph *g, const ccn__program *p);
   void (*execute)(struct ccn__exec *x); /* the backend; NULL: the interpreter (ccn__interp) */
   void *execute_user;
+  ccn__engine *engine;
   void (*passed)(struct ccn__rt *rt, const ccn__passed *p, void *user); /* told of each; NULL: nobody asks */
   void *passed_user;
   ccn__arena scratch;      /* of formatting: what is in it is not needed any more when the next text begins */

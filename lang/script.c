@@ -299,7 +299,9 @@ static flow run_for(ccn__rt *rt, ccn__env *env, const ccn__ast *s, ccn__val *res
 }
 
 static void run_assert(ccn__rt *rt, ccn__env *env, const ccn__ast *s) {
-  if (ccn__truth(rt, ccn__eval(rt, env, s->a), s->a->span, "the condition of `assert`")) return;
+  const ccn__val holds = ccn__eval(rt, env, s->a);
+  if (rt->recording && ccn__plain(holds).kind == CCN__V_TENSOR) return; /* it decides nothing else */
+  if (ccn__truth(rt, holds, s->a->span, "the condition of `assert`")) return;
   ccn__diag *d = NULL;
   if (s->b) {
     ccn__val v = ccn__eval(rt, env, s->b);
@@ -430,6 +432,7 @@ static bool mesh_error(ccn__rt *rt, uint16_t code, ccn__span span, const char *l
 
 static bool fill_mesh(ccn__rt *rt, const ccn__ast *s, const int64_t *size, ccn__mesh *m, int64_t *fixed,
                       int *open) {
+  const int64_t most = rt->recording ? CCN__MAX_PLANNED : CCN__MAX_RANKS;
   if (s->list.n > CCN__MAX_AXES)
     return mesh_error(rt, 208, s->list.at[CCN__MAX_AXES]->span, "one axis too many",
                       "join axes that are always used together", "a mesh has at most 6 axes");
@@ -447,10 +450,12 @@ static bool fill_mesh(ccn__rt *rt, const ccn__ast *s, const int64_t *size, ccn__
         return mesh_error(rt, 302, x->span, "a second open axis", "give all axes but one a size",
                           "only one axis may be left open");
       *open = (int)a;
-    } else if (size[a] < 1 || size[a] > CCN__MAX_RANKS || *fixed * size[a] > CCN__MAX_RANKS) {
+    } else if (size[a] < 1 || size[a] > most || *fixed * size[a] > most) {
       return mesh_error(
         rt, size[a] < 1 ? 310 : 302, x->a->span, size[a] < 1 ? "not positive" : "too many ranks",
-        "sizes are positive, and their product is at most 64", "the mesh cannot have this size");
+        rt->recording ? "sizes are positive, and their product is at most 65536"
+                      : "sizes are positive, and their product is at most 64",
+        "the mesh cannot have this size");
     } else {
       *fixed *= size[a];
       m->size[a] = (int32_t)size[a];

@@ -59,6 +59,8 @@ bool ccn__truth(ccn__rt *rt, ccn__val v, ccn__span span, const char *what);
 /* A whole number, from a number or a replicated scalar tensor; `what` completes "an index must be a whole
  * number". */
 int64_t ccn__whole(ccn__rt *rt, ccn__val v, ccn__span span, const char *what);
+/* CCN0510: while programs are recorded tensors have no elements. */
+CCN__NORETURN void ccn__no_elements(ccn__rt *rt, ccn__span span);
 /* A replicated scalar tensor as its number; everything else as it is. */
 ccn__val ccn__plain(ccn__val v);
 /* `P with s` as written in `with`; env: where its names are looked up. */

@@ -127,6 +127,7 @@ CCN__NORETURN static void no_conversion(ccn__rt *rt, const ccn__arg *a, const ch
   if (a->value.kind == CCN__V_STRING)
     ccn__fail(rt, 805, a->span, "not a number", "write digits only, as in \"12\" or \"0.5\"",
               "the text \"%.60s\" is no %s", a->value.string->at, to);
+  if (rt->recording && a->value.kind == CCN__V_TENSOR) ccn__no_elements(rt, a->span);
   ccn__fail(rt, 805, a->span, ccn__val_kind_name(a->value),
             a->value.kind == CCN__V_TENSOR
               ? "only a replicated scalar is one number; x.on(0) takes one rank's value"

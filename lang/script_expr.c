@@ -44,9 +44,16 @@ static const char *why_no_number(ccn__val v) {
   return "its value differs between ranks; x.on(0) takes one rank's, x.per_rank() all of them";
 }
 
+void ccn__no_elements(ccn__rt *rt, ccn__span span) {
+  ccn__fail(rt, 510, span, "decided by a tensor's elements",
+            "name a program and its sizes: ccn plan FILE PROGRAM -D N=1000",
+            "the script asks for a number out of a tensor, and while programs are recorded there is none");
+}
+
 bool ccn__truth(ccn__rt *rt, ccn__val v, ccn__span span, const char *what) {
   v = ccn__plain(v);
   if (v.kind == CCN__V_BOOL) return v.b;
+  if (v.kind == CCN__V_TENSOR && rt->recording) ccn__no_elements(rt, span);
   const char *hint = why_no_number(v);
   ccn__fail(rt, 805, span, ccn__val_kind_name(v), hint ? hint : "compare it: x != 0, len(s) > 0",
             "%s must be a boolean, not %s", what, ccn__val_kind_name(v));
@@ -55,6 +62,7 @@ bool ccn__truth(ccn__rt *rt, ccn__val v, ccn__span span, const char *what) {
 int64_t ccn__whole(ccn__rt *rt, ccn__val v, ccn__span span, const char *what) {
   v = ccn__plain(v);
   if (v.kind == CCN__V_INT) return v.i;
+  if (v.kind == CCN__V_TENSOR && rt->recording) ccn__no_elements(rt, span);
   const char *hint =
     v.kind == CCN__V_FLOAT ? "int(x) cuts off the fraction, a // b divides whole numbers" : why_no_number(v);
   ccn__fail(rt, 805, span, v.kind == CCN__V_FLOAT ? "a float" : ccn__val_kind_name(v),

@@ -1,6 +1,5 @@
-/* script_files.c: load and save: files through the host's functions, and NumPy's .npy among them. What ends in
- * .safetensors: script_safetensors.c.
- * SPDX-License-Identifier: Apache-2.0 */
+/* script_files.c: load and save: files through the host's functions, and NumPy's .npy among them. What ends
+ * in .safetensors: script_safetensors.c. SPDX-License-Identifier: Apache-2.0 */
 #include "script_files.h"
 
 #include <errno.h>
@@ -214,7 +213,8 @@ static void save_npy(ccn__rt *rt, const ccn__builtin_call *c, const char *path) 
 }
 
 ccn__val ccn__fn_save(ccn__rt *rt, const ccn__builtin_call *c) {
-  const char *path = path_of(rt, c->at[0], rt->options->write != NULL);
+  const char *path = path_of(rt, c->at[0], rt->options->write != NULL || rt->recording);
+  if (rt->recording) return CCN__NONE_VAL;
   if (is_safetensors(path)) ccn__save_safetensors(rt, c, path);
   else save_npy(rt, c, path);
   return CCN__NONE_VAL;

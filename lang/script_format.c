@@ -81,6 +81,10 @@ void ccn__format_as(ccn__rt *rt, ccn__text *out, ccn__val v, const char *format,
   if (!parse_format(format, &zeros, &width, &precision, &kind))
     ccn__fail(rt, 7, span, "not a format", "formats are [0][width][.precision][f, e, g or d], as in {x:8.4f}",
               "bad format `%s`", format);
+  if (v.kind == CCN__V_TENSOR && rt->recording) {
+    pad(out, "?", width);
+    return;
+  }
   if (!ccn__is_number(v)) {
     if (precision >= 0 || kind || zeros)
       ccn__fail(rt, 805, span, ccn__val_kind_name(v),
@@ -149,7 +153,7 @@ static void elements(ccn__text *out, const excerpt *x, uint32_t d, int64_t offse
 static void piece(ccn__rt *rt, ccn__text *out, const ccn__tensor *t, uint32_t r) {
   ccn__box box;
   if (!t->buf[r]) {
-    ccn__text_puts(out, "nothing");
+    ccn__text_puts(out, rt->recording ? "?" : "nothing");
     return;
   }
   ccn__box_of(&rt->mesh, r, t->rank, t->dim, t->place, &box);

@@ -1,8 +1,7 @@
 /* script_safetensors.c: load and save of .safetensors files: tensors with names.
  *
- * load(path, name: "w") is one of them; load(path) is the list of all, as pairs (name, tensor) in the order of the
- * file, which is what save(path, pairs) writes.
- * SPDX-License-Identifier: Apache-2.0 */
+ * load(path, name: "w") is one of them; load(path) is the list of all, as pairs (name, tensor) in the order
+ * of the file, which is what save(path, pairs) writes. SPDX-License-Identifier: Apache-2.0 */
 #include "call.h"
 #include "safetensors.h"
 #include "script_files.h"

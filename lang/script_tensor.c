@@ -14,7 +14,7 @@ ccn__tensor *ccn__tensor_place(ccn__rt *rt, ccn__dtype dtype, uint32_t rank, con
   int64_t zero[CCN__MAX_RANK] = {0};
   for (uint32_t d = 0; d < rank; d++) t->dim[d] = dim[d];
   for (uint32_t a = 0; a < t->naxes; a++) t->place[a] = place[a];
-  for (uint32_t r = 0; r < t->world; r++) {
+  for (uint32_t r = 0; r < t->world && !rt->recording; r++) {
     uint32_t twin = ccn__rank_twin(&rt->mesh, r, t->place);
     if (!ccn__rank_has(&rt->mesh, r, t->place)) continue;
     if (twin != r) {
@@ -170,10 +170,10 @@ ccn__val ccn__tensor_on(ccn__rt *rt, ccn__tensor *t, uint32_t rank, ccn__span sp
   ccn__box box;
   t = ccn__tensor_here(rt, t);
   ccn__box_of(&rt->mesh, rank, t->rank, t->dim, t->place, &box);
-  if (!t->buf[rank])
+  if (!t->buf[rank] && !rt->recording)
     ccn__fail(rt, 805, span, "nothing there", "ask a rank that has it",
               "this value does not exist on rank %u", rank);
-  if (t->rank == 0) return ccn__tensor_element(t, rank, 0);
+  if (t->rank == 0 && !rt->recording) return ccn__tensor_element(t, rank, 0);
   bool whole = t->bundle && box.elements == t->dim[0];
   ccn__tensor *x = ccn__tensor_new(rt, (ccn__dtype)t->dtype, t->rank);
   memcpy(x->dim, box.extent, t->rank * sizeof *x->dim);
@@ -183,7 +183,7 @@ ccn__val ccn__tensor_on(ccn__rt *rt, ccn__tensor *t, uint32_t rank, ccn__span sp
     memcpy(x->members, t->members, ccn__members_size(t->members->k));
   }
   for (uint32_t a = 0; a < x->naxes; a++) x->place[a] = (ccn__cplace){.kind = CCN__REPLICATED, .unit = 1};
-  for (uint32_t r = 0; r < x->world; r++) x->buf[r] = ccn__buf_share(t->buf[rank]);
+  for (uint32_t r = 0; r < x->world && !rt->recording; r++) x->buf[r] = ccn__buf_share(t->buf[rank]);
   return ccn__tensor_val(x);
 }
 
@@ -204,7 +204,7 @@ static ccn__val method_per_rank(ccn__rt *rt, ccn__val self, const ccn__arg *args
   ccn__list *l = ccn__list_new(rt, CCN__V_LIST, self.tensor->world);
   ccn__tensor *t = ccn__tensor_here(rt, self.tensor);
   for (uint32_t r = 0; r < t->world; r++)
-    ccn__list_add(rt, l, t->buf[r] ? ccn__tensor_on(rt, t, r, span) : CCN__NONE_VAL);
+    ccn__list_add(rt, l, t->buf[r] || rt->recording ? ccn__tensor_on(rt, t, r, span) : CCN__NONE_VAL);
   return ccn__list_val(l);
 }
 
@@ -260,7 +260,7 @@ ccn__val ccn__fn_per_rank(ccn__rt *rt, const ccn__builtin_call *c) {
       ccn__hint(rt->diags, d, "return the same dtype and shape for every rank");
       ccn__rt_raise(rt, d);
     }
-    out->buf[r] = ccn__buf_share(t->buf[r]);
+    if (!rt->recording) out->buf[r] = ccn__buf_share(t->buf[r]);
   }
   rt->per_rank--;
   return ccn__tensor_val(out);

@@ -94,7 +94,7 @@ ccn__tensor *ccn__tensor_convert(ccn__rt *rt, ccn__tensor *t, const ccn__cplace 
   n->bundle = t->bundle;
   if (t->members) n->members = copy_members(rt, t->members);
   memcpy(n->place, want, sizeof *want * t->naxes);
-  for (uint32_t r = 0; r < rt->world; r++) {
+  for (uint32_t r = 0; r < rt->world && !rt->recording; r++) {
     ccn__box to;
     uint32_t twin = ccn__rank_twin(m, r, want);
     if (!ccn__rank_has(m, r, want)) continue;

@@ -98,6 +98,7 @@ ccn__plan *ccn__plan_make(ccn__arena *a, const ccn__graph *g, const int64_t *sym
   p->arena = a;
   p->g = g;
   p->sym = sym;
+  p->bundle = bundle;
   p->world = ccn__mesh_world(&g->mesh);
   p->label = g->name;
   p->shape = s.shape = CCN__NEWN(a, ccn__shape, n);

@@ -12,7 +12,8 @@ enum { DEFAULT_CHUNKS = 4 };
 typedef struct cutting {
   ccn__planner *s;
   ccn__chain *c;
-  bool possible;
+  bool possible, seen;
+  uint8_t others; /* axes that cut the dim beside the chain's own */
 } cutting;
 
 static bool makes_slices(ccn__op op) {
@@ -42,6 +43,19 @@ static void find_dim(cutting *u, ccn__id i) {
 
 static bool has_dim(const ccn__chain *c, const ccn__shape *h) {
   return h->rank >= c->back && h->dim[h->rank - c->back] == c->extent;
+}
+
+/* Pieces lie over one another only if other axes cut the dim of all values of the chain alike. */
+static bool cut_alike(cutting *u, const ccn__shape *h) {
+  uint8_t cut = 0;
+  if (!has_dim(u->c, h)) return true;
+  for (uint32_t a = 0; a < u->s->g->mesh.naxes; a++)
+    if ((int32_t)a != u->c->axis && h->place[a].kind == CCN__SLICED &&
+        h->place[a].dim == h->rank - u->c->back)
+      cut |= (uint8_t)(1u << a);
+  if (!u->seen) u->others = cut;
+  u->seen = true;
+  return u->others == cut;
 }
 
 /* Whether piece k of the result needs no more than piece k of operands that have the dim. */
@@ -113,7 +127,7 @@ void ccn__plan_cut(ccn__planner *s, uint32_t chain, ccn__chain *out) {
           out->axis = -1;
         }
         const bool scalar = s->shape[i].rank == 0 && !s->needed[i]; /* made again for each chunk */
-        if (pass && !scalar && !runs_by_piece(&u, i)) u.possible = false;
+        if (pass && !scalar && (!runs_by_piece(&u, i) || !cut_alike(&u, &s->shape[i]))) u.possible = false;
       }
   if (!u.possible || !out->back) return;
   const int64_t most = longest_slice(s, chain, out);

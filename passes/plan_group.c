@@ -7,7 +7,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "plan_impl.h"
 
-enum { LOOK_BACK = 64 }; /* groups that are tried for a single op */
+enum {
+  LOOK_BACK = 64, /* groups that are tried for a single op */
+  MOST_OPS = 256  /* of a kernel that no schedule made: more would not fit in registers anyway */
+};
 
 bool ccn__plan_kernel_op(ccn__op op) {
   switch (ccn__op_table[op].kind) {
@@ -152,7 +155,8 @@ static void place_single(ccn__planner *s, ccn__id i) {
   const uint32_t from = earliest(s, i);
   for (uint32_t k = s->groups.n; k-- > from && s->groups.n - k <= LOOK_BACK;) {
     ccn__group *p = &s->groups.at[k];
-    if (!p->open || p->region != n->region || !same_space(s, p->space, space)) continue;
+    if (!p->open || p->nodes.n >= MOST_OPS || p->region != n->region || !same_space(s, p->space, space))
+      continue;
     join(s, p, i);
     return;
   }
@@ -162,24 +166,39 @@ static void place_single(ccn__planner *s, ccn__id i) {
   join(s, p, i);
 }
 
-/* Nodes of one kernel, or of one stage of a chain. Matmuls are a library's: steps before it. */
-static void place_set(ccn__planner *s, const ccn__nodes *set) {
-  bool kernel = true;
+static bool reads_one_of(const ccn__planner *s, ccn__id i, const ccn__nodes *set) {
+  const ccn__node *n = ccn__plan_node(s, i);
+  for (uint32_t k = 0; k < n->nin; k++)
+    for (uint32_t j = 0; j < set->n; j++)
+      if (s->root[n->in[k]] == set->at[j]) return true;
+  return false;
+}
+
+/* Whether the nodes of a set, but for matmuls that feed them, are one kernel; else each is a step of its own. */
+static bool is_kernel(const ccn__planner *s, const ccn__nodes *set) {
   uint32_t exchanges = 0, rest = 0;
   for (uint32_t k = 0; k < set->n; k++) {
     const ccn__op op = (ccn__op)ccn__plan_node(s, set->at[k])->op;
     const bool exchange = ccn__op_table[op].kind == CCN__KIND_COLLECTIVE;
-    if (is_library(op)) join(s, new_group(s, CCN__STEP_MATMUL, set->at[k]), set->at[k]);
+    if (is_library(op) && reads_one_of(s, set->at[k], set)) return false;
     if (is_library(op) || is_silent(s, set->at[k])) continue;
+    if (!exchange && !ccn__plan_kernel_op(op)) return false;
     rest++;
     exchanges += exchange;
-    if (!exchange && !ccn__plan_kernel_op(op)) kernel = false;
   }
-  kernel = kernel && (rest > 1 || !exchanges);
+  return rest > 1 || !exchanges;
+}
+
+/* Nodes of one kernel, or of one stage of a chain. Matmuls are a library's: steps before it. */
+static void place_set(ccn__planner *s, const ccn__nodes *set) {
+  const bool kernel = is_kernel(s, set);
   ccn__group *p = NULL;
+  for (uint32_t k = 0; k < set->n && kernel; k++)
+    if (is_library((ccn__op)ccn__plan_node(s, set->at[k])->op))
+      join(s, new_group(s, CCN__STEP_MATMUL, set->at[k]), set->at[k]);
   for (uint32_t k = 0; k < set->n; k++) {
     const ccn__op op = (ccn__op)ccn__plan_node(s, set->at[k])->op;
-    if (is_library(op) || is_silent(s, set->at[k])) continue;
+    if ((kernel && is_library(op)) || is_silent(s, set->at[k])) continue;
     if (!p || !kernel) p = new_group(s, kernel ? CCN__STEP_KERNEL : kind_alone(op), set->at[k]);
     join(s, p, set->at[k]);
   }

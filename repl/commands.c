@@ -200,6 +200,7 @@ static ccn_status write_report(const arguments *a, ccn_context *c) {
 
 static ccn_status do_run(const arguments *a, ccn_context *c, const char *name, const char *text,
                          size_t size) {
+  if (a->backend && strcmp(a->backend, "sim") == 0) return simulate(a, c, name, text, size);
   ccn_status status = ccn_run(c, name, text, size);
   return status == CCN_OK && a->report ? write_report(a, c) : status;
 }

@@ -11,6 +11,8 @@ int command_check(const arguments *a);
 int command_dump(const arguments *a);
 int command_explain(const arguments *a);
 int command_algo(const arguments *a);
+int command_plan(const arguments *a);    /* plan.c */
+int command_machine(const arguments *a); /* plan.c */
 int command_version(const arguments *a);
 int command_repl(const arguments *a);
 int command_cache(const arguments *a);  /* cache.c */
@@ -25,6 +27,9 @@ int with_file(const arguments *a, const char *path, work_fn work);
 int with_text(const arguments *a, const char *name, const char *text, size_t size, work_fn work);
 /* A message of the command itself, as text or as one JSON object. */
 void say_error(const arguments *a, const char *code, const char *message, const char *hint);
+
+/* run --backend sim (plan.c). */
+ccn_status simulate(const arguments *a, ccn_context *c, const char *name, const char *text, size_t size);
 
 /* `s` as a JSON string on stdout. */
 void print_json_string(const char *s);

@@ -9,6 +9,7 @@
 
 #define FIELD(name) offsetof(arguments, name)
 #define MAX_RANKS 64
+#define MAX_PLANNED CCN_PLAN_RANKS
 #define OPTION_HELP \
   { "help", 'h', OPTION_FLAG, FIELD(help), 0, 0, NULL, "show this text" }
 #define OPTION_JSON \
@@ -21,14 +22,31 @@
 #define OPTION_END \
   { NULL, 0, OPTION_FLAG, 0, 0, 0, NULL, NULL }
 
+#define OPTION_PLANNED \
+  { "ranks", 'n', OPTION_NUMBER, FIELD(ranks), 1, MAX_PLANNED, "RANKS", \
+      "ranks of the plan (default: the product of the mesh's fixed axes)" }
+#define OPTION_MACHINE \
+  { "machine", 0, OPTION_TEXT, FIELD(machine), 0, 0, "NAME|FILE", \
+      "the machine: a name of `ccn machine`, a file, or this: measured now (default: h200)" }
+#define OPTION_TRACE \
+  { "trace", 0, OPTION_TEXT, FIELD(trace), 0, 0, "FILE", \
+      "what each rank does when, as Chrome trace events; - is stdout" }
+#define OPTION_WHICH \
+  { "algorithm", 'a', OPTION_TEXT, FIELD(algorithm), 0, 0, "NAME", \
+      "for all collectives that it does, a name of `ccn algo` (default: as schedules say, else direct)" }
+
 static const option run_options[] = {
-  OPTION_RANKS,
+  {"ranks", 'n', OPTION_NUMBER, FIELD(ranks), 1, MAX_PLANNED, "RANKS",
+   "simulated ranks, up to 64, with --backend sim up to 65536 (default: the product of the mesh's fixed axes)"},
   {"watch", 0, OPTION_WORDS, FIELD(watch), 0, 0, "NAME",
    "show a program's value at each call, as step.mh or mh (may be repeated)"},
   {"check-nan", 0, OPTION_FLAG, FIELD(check_nan), 0, 0, NULL,
    "stop at the first op that makes a NaN out of none"},
   {"backend", 0, OPTION_TEXT, FIELD(backend), 0, 0, "NAME",
-   "who executes programs: reference, the interpreter (default); plan, the interpreter through the plan"},
+   "who executes programs: reference, the interpreter (default); plan, the interpreter through the plan; sim, nobody: virtual time"},
+  OPTION_MACHINE,
+  OPTION_WHICH,
+  OPTION_TRACE,
   {"report", 0, OPTION_TEXT, FIELD(report), 0, 0, "FILE",
    "what was used and sent, as JSON: memory, bytes resident and bytes sent by each rank; - is stdout"},
   OPTION_JSON,
@@ -48,6 +66,24 @@ static const option dump_options[] = {
   {"diff", 0, OPTION_TEXT, FIELD(diff), 0, 0, "A..B",
    "what changed, node by node, between two stages: split..fuse, 1..2, .."},
   OPTION_RANKS,
+  OPTION_JSON,
+  OPTION_HELP,
+  OPTION_END,
+};
+static const option plan_options[] = {
+  {"define", 'D', OPTION_WORDS, FIELD(sizes), 0, 0, "SIZE",
+   "with PROGRAM: N=1000, 'len(ws)=2', ps=1000,64x32; the script is not run (may be repeated)"},
+  {"schedule", 0, OPTION_TEXT, FIELD(schedule), 0, 0, "NAME", "the program with this schedule: zero, 'zero(gsum)'"},
+  OPTION_MACHINE,
+  OPTION_WHICH,
+  OPTION_TRACE,
+  OPTION_PLANNED,
+  {"json", 0, OPTION_FLAG, FIELD(json), 0, 0, NULL, "the plans as JSON, one object a line; errors as JSON on stderr"},
+  OPTION_HELP,
+  OPTION_END,
+};
+static const option machine_options[] = {
+  {"measure", 0, OPTION_FLAG, FIELD(measure), 0, 0, NULL, "this machine, measured now"},
   OPTION_JSON,
   OPTION_HELP,
   OPTION_END,
@@ -115,6 +151,13 @@ static const command commands[] = {
    "COLLECTIVE is allreduce, reducescatter, allgather, reduce, broadcast, gather, scatter, alltoall, shift or permute.\n"
    "A FILE, or - for standard input, holds an algorithm as text or JSON; it is validated.",
    "ccn algo allreduce -n 5 --algorithm ring", algo_options, 0, 1, false, command_algo},
+  {"plan", "plan FILE [PROGRAM] [options]", "what the steps of programs cost: bytes, time, and what bounds it",
+   "The script runs with its programs recorded, not executed; of each that it calls the plan is shown. With PROGRAM and\n"
+   "-D only that program is planned, from given sizes. PROGRAM is adam, optim.adam, adam@zero or 'adam@zero(gsum)'.",
+   "ccn plan examples/adam_mixed.ccn adam_mixed -n 8 -D N=1000000000", plan_options, 1, 2, false, command_plan},
+  {"machine", "machine [NAME | FILE] [options]", "machines that plans are made for",
+   "Without a word, lists the names. A machine is shown as text; a file is read and shown.",
+   "ccn machine --measure", machine_options, 0, 1, false, command_machine},
   {"repl", "repl [FILE] [options]", "the interactive shell; `ccn` alone is the same",
    "FILE is a script to begin with. Where standard input is no terminal its lines are entries, too, and the exit\n"
    "status is 1 if one of them failed. The history is kept in $XDG_STATE_HOME/ccn/history (~/.local/state).",

@@ -160,6 +160,7 @@ int options_read(const command *c, int n, char **argv, arguments *out) {
 void arguments_free(arguments *a) {
   free((void *)a->watch.at);
   free((void *)a->after.at);
+  free((void *)a->sizes.at);
   free((void *)a->plain.at);
   free((void *)a->script.at);
 }

@@ -41,6 +41,11 @@ typedef struct arguments {
   words after;        /* --dump-after, once for each */
   const char *algorithm; /* --algorithm */
   bool text;             /* --text */
+  const char *machine;  /* --machine */
+  const char *schedule; /* --schedule */
+  const char *trace;    /* --trace */
+  words sizes;          /* -D, once for each */
+  bool measure;         /* --measure */
   int members, root, chunks, group, by; /* of algo */
   words watch;       /* --watch, once for each */
   words plain;       /* words that are no options */

@@ -1,5 +1,5 @@
-/* test_limits.c: what a host may bound and what it finds unchanged: memory, time, interrupts, floating-point control.
- * SPDX-License-Identifier: Apache-2.0 */
+/* test_limits.c: what a host may bound and what it finds unchanged: memory, time, interrupts, floating-point
+ * control. SPDX-License-Identifier: Apache-2.0 */
 #include <fenv.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -35,7 +35,7 @@ static double seconds(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------ */
+/* ---- memory -------------------------------------------------------------------------------------------- */
 
 static void *counting(void *p, size_t old_size, size_t new_size, size_t align, void *user) {
   size_t *peak = user; /* [0] now, [1] the most */
@@ -71,7 +71,7 @@ static void test_memory(void) {
   ok(bytes[0] == 0, "all of it is given back");
 }
 
-/* ---- time -------------------------------------------------------------------------------------------------- */
+/* ---- time ---------------------------------------------------------------------------------------------- */
 
 static const char endless[] = "while true { }\n";
 /* Seconds of work in one op, and in one program. */
@@ -100,7 +100,7 @@ static void test_time(void) {
   ccn_context_free(c);
 }
 
-/* ---- interrupts -------------------------------------------------------------------------------------------- */
+/* ---- interrupts ---------------------------------------------------------------------------------------- */
 
 typedef struct interrupter {
   ccn_context *c;
@@ -137,7 +137,7 @@ static void test_interrupts(void) {
   ccn_context_free(c);
 }
 
-/* ---- floating-point control -------------------------------------------------------------------------------- */
+/* ---- floating-point control ---------------------------------------------------------------------------- */
 
 static bool control_kept(ccn_context *c, const char *text, ccn_status want, int rounding) {
   bool good = fesetround(rounding) == 0 && run(c, text) == want && fegetround() == rounding;

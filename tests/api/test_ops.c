@@ -211,12 +211,11 @@ static void test_values(void) {
   ok(prints(c, "let x = iota(f32[3])\nprint(axpy(x, x + 1), rows(ones(f32[2, 3])))\n",
             "f32[3] [2.0, 5.0, 8.0] f32[2] [3.0, 3.0]\n"),
      "called by a script");
-  ok(
-    prints(
-      c,
-      "program f(x: f32[N]) {\n  y = axpy(x, 0.5)\n  return rows(y) + axpy(1, sum(x))\n}\nprint(f(ones(f32[4])))\n",
-      "17.0\n"),
-    "called by a program");
+  ok(prints(c,
+            "program f(x: f32[N]) {\n  y = axpy(x, 0.5)\n  return rows(y) + axpy(1, sum(x))\n}\n"
+            "print(f(ones(f32[4])))\n",
+            "17.0\n"),
+     "called by a program");
   ok(prints(c, "program f(x: f32[N, M]) { return top(x) }\nprint(f(ones(f32[3, 5])))\n",
             "i32[3, 2] [[0, 1], [0, 1], [0, 1]]\n"),
      "dtype and extents by the host's rule");

@@ -1,9 +1,10 @@
-/* fuzz_api.c: libFuzzer target for ccn.h: each input is a sequence of calls, right and wrong ones, with handles in any
- * order that the contract allows, memory that ends, interrupts, host functions and ops that fail.
+/* fuzz_api.c: libFuzzer target for ccn.h: each input is a sequence of calls, right and wrong ones, with
+ * handles in any order that the contract allows, memory that ends, interrupts, host functions and ops that
+ * fail.
  *
- * What must hold whatever the calls are: a status that the header names; out-parameters that are NULL after a failure;
- * every release function called exactly once; floating-point control as it was; every block back at the end.
- * SPDX-License-Identifier: Apache-2.0 */
+ * What must hold whatever the calls are: a status that the header names; out-parameters that are NULL after a
+ * failure; every release function called exactly once; floating-point control as it was; every block back at
+ * the end. SPDX-License-Identifier: Apache-2.0 */
 #include <fenv.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ static void require_at(bool good, const char *what, int line) {
   abort();
 }
 
-/* ---- the host ---------------------------------------------------------------------------------------------- */
+/* ---- the host ------------------------------------------------------------------------------------------ */
 
 typedef struct lent { /* memory that the library borrows, with its managed tensor in either form */
   int given_back, taken;
@@ -133,7 +134,7 @@ static ccn_status host_op(ccn_context *c, uint32_t rank, const ccn_op_array *in,
   return next(w) % 16 == 15 ? CCN_OUT_OF_MEMORY : CCN_OK;
 }
 
-/* ---- texts ------------------------------------------------------------------------------------------------- */
+/* ---- texts --------------------------------------------------------------------------------------------- */
 
 static const char *const texts[] = {
   "program f(g: f32[N], p: f32[N], lr: f32) { return update(p, p - lr * g) }",
@@ -168,7 +169,7 @@ static const char *text(world *w) {
   return w->texts++ < MOST_TEXTS ? t : NULL;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------------------------------------- */
 
 static ccn_status sane(ccn_status s) {
   require(s >= CCN_OK && s <= CCN_INCOMPLETE && s != CCN_INTERNAL);
@@ -476,7 +477,7 @@ static void step(world *w) {
   }
 }
 
-/* ---- one input --------------------------------------------------------------------------------------------- */
+/* ---- one input ----------------------------------------------------------------------------------------- */
 
 /* What may be done when the context is freed: reading and releasing. */
 static void after_the_end(world *w) {

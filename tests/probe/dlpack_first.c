@@ -1,6 +1,5 @@
-/* dlpack_first.c: compiled as C and as C++: a host that includes its own dlpack.h before ccn_dlpack.h, and the layout
- * that both must have.
- * SPDX-License-Identifier: Apache-2.0 */
+/* dlpack_first.c: compiled as C and as C++: a host that includes its own dlpack.h before ccn_dlpack.h, and
+ * the layout that both must have. SPDX-License-Identifier: Apache-2.0 */
 #include "dlpack.h"
 
 #include "ccn_dlpack.h"

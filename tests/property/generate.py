@@ -777,7 +777,13 @@ def propose(p, op):
         if how < 0.4 and t.dtype in FLOATS and e != q.name:
             return statement(p, op, f"update({q.name}, {q.name} - {literal(p, t.dtype)} * {e})", ["sub", "mul"])
         if how < 0.6 and t.dtype != "bool" and e != q.name:
-            return statement(p, op, f"update({q.name}, {q.name} + {e})", ["add"])
+            s = statement(p, op, f"update({q.name}, {q.name} + {e})", ["add"])
+            if len(t.dims) > 1 and all(t.kind(a) == R for a in p.axes) and rng.random() < 0.5:  # and cut by itself
+                name = p.fresh()
+                s.lines.insert(0, f"{name} = slice({q.name}, dim: {rng.randrange(len(t.dims))}{over(p, p.axes[0])})")
+                s.binds.append(name)
+                s.ops.append("slice")
+            return s
         return None if e == q.name else statement(p, op, f"update({q.name}, {e})")
     raise KeyError(op)
 
