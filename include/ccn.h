@@ -78,8 +78,9 @@ typedef struct ccn_options {
   ccn_alloc_fn alloc; /* NULL: malloc and free */
   void *alloc_user;
   size_t memory_limit; /* bytes; 0: none. Beyond it calls return CCN_OUT_OF_MEMORY */
-  int32_t ranks;       /* simulated ranks, 1..64 (backend "sim": 1..65536); 0: the product of the mesh's fixed axes */
-  ccn_write_fn print;  /* what scripts print; NULL: dropped */
+  /* Simulated ranks, 1..64 (backend "sim": 1..65536); 0: the product of the mesh's fixed axes. */
+  int32_t ranks;
+  ccn_write_fn print; /* what scripts print; NULL: dropped */
   void *print_user;
   ccn_write_fn progress; /* transient progress text (one line, no newline); NULL: none */
   void *progress_user;
@@ -103,8 +104,16 @@ typedef struct ccn_options {
   int64_t time_limit_ms; /* of each call that runs something; beyond it is CCN0608. 0: none */
   /* What executes programs: NULL or "reference", the interpreter, op by op; "plan", the interpreter, step by step
    * through the plan that a backend would execute, in the memory that the plan gives each value: slower, the same
-   * results, meant for tests; "sim": nobody: programs are recorded, tensors have no elements, see ccn_plan_write. */
+   * results, meant for tests; "sim": nobody: programs are recorded, tensors have no elements, see ccn_plan_write; "local": compiled kernels,
+   * ranks in this process, the same results. */
   const char *backend;
+  int32_t workers; /* of "local": threads that share the ranks. 0: one a core, where a step is worth it */
+  /* Of "local": when for so long nothing of a call has moved, `hung` gets a text, without newline, from another
+   * thread: rank, op, place, and what it waits for. The call goes on; whoever wants to end the process does so
+   * there. 0 or no function: nobody looks. */
+  int64_t hang_limit_ms;
+  ccn_write_fn hung;
+  void *hung_user;
 } ccn_options;
 
 typedef struct ccn_context ccn_context;
@@ -614,14 +623,17 @@ CCN_API CCN_NODISCARD ccn_status ccn_algorithm_check(ccn_context *c, const char 
 #define CCN_PLAN_RANKS 65536 /* of a context with backend "sim" */
 
 typedef struct ccn_plan_desc {
-  size_t size;             /* sizeof(ccn_plan_desc) */
-  const char *program;     /* only this one, as in ccn_module_function; NULL: all that the script calls */
-  const char *const *sizes; /* if nsizes is not 0 the script is not run: one call of `program`, with these sizes: */
-  size_t nsizes;           /* "N=1000", "len(ws)=2", and of a list of tensors their shapes, "ps=1000,64x32" */
-  const char *machine;     /* a name of ccn_machine_list; NULL: "h200" */
+  size_t size;         /* sizeof(ccn_plan_desc) */
+  const char *program; /* only this one, as in ccn_module_function; NULL: all that the script calls */
+  /* If nsizes is not 0 the script is not run: one call of `program`, with sizes as "N=1000", "len(ws)=2", and
+   * of a list of tensors their shapes, "ps=1000,64x32". */
+  const char *const *sizes;
+  size_t nsizes;
+  const char *machine;      /* a name of ccn_machine_list; NULL: "h200" */
   const char *machine_text; /* or a machine as text; NUL-terminated */
-  const char *algorithm;   /* for all collectives that it does, a name of ccn_algorithm_list; NULL: as schedules say */
-  ccn_write_fn trace;      /* gets Chrome trace events, one JSON array; NULL: nobody */
+  /* A name of ccn_algorithm_list, for all collectives that it does; NULL: as schedules say. */
+  const char *algorithm;
+  ccn_write_fn trace; /* gets Chrome trace events, one JSON array; NULL: nobody */
   void *trace_user;
 } ccn_plan_desc;
 
@@ -630,9 +642,9 @@ typedef struct ccn_plan_desc {
  * script, with a picture; what the script prints goes to the host's `print`, with ? for what it does not know). The
  * number of ranks is the context's. desc may be NULL. Errors: CCN_ERROR, with CCN0510 where the script decides by
  * elements of a tensor, CCN0501 for an unknown machine or algorithm; CCN_INVALID_ARGUMENT. */
-CCN_API CCN_NODISCARD ccn_status ccn_plan_write(ccn_context *c, const char *name, const char *text, size_t size,
-                                                const ccn_plan_desc *desc, const char *format, ccn_write_fn write,
-                                                void *user);
+CCN_API CCN_NODISCARD ccn_status ccn_plan_write(ccn_context *c, const char *name, const char *text,
+                                                size_t size, const ccn_plan_desc *desc, const char *format,
+                                                ccn_write_fn write, void *user);
 /* Machine number i that CCN knows: its name, in *out_text (which may be NULL) its text. NULL past the end. Static. */
 CCN_API const char *ccn_machine_list(size_t i, const char **out_text);
 /* Measures this machine for some tenths of a second and writes it as text. */

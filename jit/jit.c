@@ -40,6 +40,14 @@ static uint64_t now(void) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+bool ccn__jit_built(void) {
+#ifdef CCN__HAVE_LLVM
+  return true;
+#else
+  return false;
+#endif
+}
+
 ccn__jit *ccn__jit_open(const ccn__jit_options *o) {
   ccn__jit *j = calloc(1, sizeof *j);
   if (!j) return NULL;
@@ -97,15 +105,15 @@ static bool open_at(ccn__jit *j, const char *path) {
 /* Beside the module that this code is in, or where the build folder or an installed prefix has it from there. */
 static bool open_beside(ccn__jit *j) {
   static const char here = 0;
-  static const char *const folder[] = {"", "../jit/", "../lib/"};
+  static const char *const folder[] = {"", "jit/", "../jit/", "../lib/"};
   Dl_info info;
   char path[4096];
   if (!dladdr(&here, &info) || !info.dli_fname) return refuse(j, PLUGIN, "not found");
   const char *slash = strrchr(info.dli_fname, '/');
   if (!slash) return refuse(j, PLUGIN, "not found");
   for (size_t i = 0; i < CCN__COUNT(folder); i++) {
-    const int n = snprintf(path, sizeof path, "%.*s/%s" PLUGIN, (int)(slash - info.dli_fname), info.dli_fname,
-                           folder[i]);
+    const int n =
+      snprintf(path, sizeof path, "%.*s/%s" PLUGIN, (int)(slash - info.dli_fname), info.dli_fname, folder[i]);
     if (n > 0 && (size_t)n < sizeof path && open_at(j, path)) return true;
   }
   return false;
@@ -114,7 +122,7 @@ static bool open_beside(ccn__jit *j) {
 static bool open_plugin(ccn__jit *j) {
   if (j->plugin) return true;
   if (j->plugin_path) return open_at(j, j->plugin_path);
-  return open_beside(j) || open_at(j, PLUGIN);
+  return open_beside(j) || open_at(j, CCN__PLUGIN_FOLDER "/" PLUGIN) || open_at(j, PLUGIN);
 }
 
 /* ---- one kernel ---------------------------------------------------------------------------------------- */

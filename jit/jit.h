@@ -95,6 +95,9 @@ typedef struct ccn__jit_options {
   int64_t cache_limit; /* bytes; 0: 256 MB */
 } ccn__jit_options;
 
+/* Whether this build has the plugin. */
+bool ccn__jit_built(void);
+
 typedef struct ccn__jit ccn__jit;
 /* Memory comes from malloc: code outlives arenas. NULL: out of memory, or no emitter for this machine. */
 ccn__jit *ccn__jit_open(const ccn__jit_options *o);

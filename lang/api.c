@@ -114,7 +114,8 @@ ccn_status ccn_context_create(const ccn_options *given, ccn_context **out_contex
     memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
   }
   const bool recorded = o.backend && strcmp(o.backend, "sim") == 0; /* not executed */
-  if (o.ranks < 0 || o.ranks > (recorded ? CCN__MAX_PLANNED : CCN__MAX_RANKS) || o.nargs > UINT32_MAX / 4) return CCN_INVALID_ARGUMENT;
+  if (o.ranks < 0 || o.ranks > (recorded ? CCN__MAX_PLANNED : CCN__MAX_RANKS) || o.nargs > UINT32_MAX / 4)
+    return CCN_INVALID_ARGUMENT;
   if (!ccn__backend_find(o.backend)) return CCN_INVALID_ARGUMENT;
   ccn__heap heap = {
     .alloc = o.alloc ? o.alloc : default_alloc, .user = o.alloc_user, .limit = o.memory_limit};

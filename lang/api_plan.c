@@ -48,7 +48,7 @@ static const ccn__machine *machine(ccn__state *s, const ccn_plan_desc *d) {
 
 static bool is(const plan_work *w, const char *format) { return strcmp(w->format, format) == 0; }
 
-/* ---- output ---------------------------------------------------------------------------------------------------- */
+/* ---- output -------------------------------------------------------------------------------------- */
 
 static void put(const plan_work *w, const ccn__text *t) {
   if (t->n) w->job.write(t->at, t->n, w->job.user);
@@ -74,8 +74,9 @@ static void write_times(ccn__state *s, const plan_work *w, const ccn__recorder *
   ccn__text t;
   ccn__text_init(&t, &s->arena);
   for (const ccn__recorded *row = r->first; row; row = row->next) {
-    ccn__text_printf(&t, "%s%s%s: %llu call%s, %.6g ms each, %.3g ms at least\n", row->program ? row->program : "",
-                     row->schedule ? "@" : "", row->schedule ? row->schedule : "", (unsigned long long)row->calls,
+    ccn__text_printf(&t, "%s%s%s: %llu call%s, %.6g ms each, %.3g ms at least\n",
+                     row->program ? row->program : "", row->schedule ? "@" : "",
+                     row->schedule ? row->schedule : "", (unsigned long long)row->calls,
                      row->calls == 1 ? "" : "s", row->seconds * 1e3, row->floor * 1e3);
     ccn__text_puts(&t, row->timeline ? row->timeline : "");
   }
@@ -84,13 +85,14 @@ static void write_times(ccn__state *s, const plan_work *w, const ccn__recorder *
   put(w, &t);
 }
 
-/* ---- the run --------------------------------------------------------------------------------------------------- */
+/* ---- the run ------------------------------------------------------------------------------------- */
 
 static void instead(ccn__state *s, const ccn__ast *ast, const ccn__job *job) {
   const plan_work *w = (const plan_work *)job;
   if (w->desc.nsizes) {
     ccn__record_program(
-      s, ast, &(ccn__record_call){.program = w->desc.program, .sizes = w->desc.sizes, .nsizes = w->desc.nsizes});
+      s, ast,
+      &(ccn__record_call){.program = w->desc.program, .sizes = w->desc.sizes, .nsizes = w->desc.nsizes});
     return;
   }
   ccn__drive_run(s, ast);
@@ -112,7 +114,8 @@ static void drive_plan(ccn__state *s, void *user) {
   const ccn_options kept = *o;
   ccn__recorder r = {.machine = machine(s, &w->desc), .algorithm = w->desc.algorithm};
   if (r.algorithm && !ccn__generator_find(r.algorithm, &g))
-    refuse(s, ccn__arena_printf(&s->arena, "there is no algorithm `%.60s`", r.algorithm), "`ccn algo` lists them");
+    refuse(s, ccn__arena_printf(&s->arena, "there is no algorithm `%.60s`", r.algorithm),
+           "`ccn algo` lists them");
   if (!w->desc.nsizes) split_name(s, &w->desc, &r);
   r.tables = is(w, "table");
   r.json = is(w, "json");
@@ -139,15 +142,16 @@ static void drive_plan(ccn__state *s, void *user) {
   else write_plans(s, w, &r);
 }
 
-ccn_status ccn_plan_write(ccn_context *c, const char *name, const char *text, size_t size, const ccn_plan_desc *desc,
-                          const char *format, ccn_write_fn write, void *user) {
+ccn_status ccn_plan_write(ccn_context *c, const char *name, const char *text, size_t size,
+                          const ccn_plan_desc *desc, const char *format, ccn_write_fn write, void *user) {
   plan_work w = {.format = format};
   if (!c || !name || (!text && size) || size >= UINT32_MAX || !format || !write || (desc && !desc->size))
     return CCN_INVALID_ARGUMENT;
   if (!is(&w, "table") && !is(&w, "json") && !is(&w, "time")) return CCN_INVALID_ARGUMENT;
   if (desc) memcpy(&w.desc, desc, desc->size < sizeof w.desc ? desc->size : sizeof w.desc);
   if (w.desc.nsizes && (!w.desc.program || !w.desc.sizes)) return CCN_INVALID_ARGUMENT;
-  w.job = (ccn__job){.name = name, .text = text, .size = size, .last = CCN__STAGE_RUN, .write = write, .user = user};
+  w.job = (ccn__job){
+    .name = name, .text = text, .size = size, .last = CCN__STAGE_RUN, .write = write, .user = user};
   return ccn__guarded(c, &c->once, CCN__RUNS | CCN__FRESH, drive_plan, &w);
 }
 
@@ -161,5 +165,6 @@ static void measure(ccn__state *s, void *user) {
 
 ccn_status ccn_machine_measure(ccn_context *c, ccn_write_fn write, void *user) {
   if (!c || !write) return CCN_INVALID_ARGUMENT;
-  return ccn__guarded(c, &c->once, CCN__RUNS | CCN__FRESH, measure, &(ccn__job){.write = write, .user = user});
+  return ccn__guarded(c, &c->once, CCN__RUNS | CCN__FRESH, measure,
+                      &(ccn__job){.write = write, .user = user});
 }

@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "api.h"
+#include "jit.h"
 
 /* ---- ops ----------------------------------------------------------------------------------------------- */
 
@@ -169,7 +170,7 @@ ccn_status ccn_word_get(size_t i, ccn_word *out) {
 /* ---- parts --------------------------------------------------------------------------------------------- */
 
 const char *ccn_feature_list(size_t i, int *out_built, const char **out_about, const char **out_cure) {
-  static const struct {
+  const struct {
     const char *name;
     int built;
     const char *about, *cure;

@@ -60,10 +60,12 @@ void ccn__backend_dump(ccn__exec *x) {
 
 /* ---- by name --------------------------------------------------------------------------------------------------- */
 
-static const ccn__backend backends[] = {{"reference", NULL}, {"plan", execute_plan}, {"local", ccn__local_execute}, {"sim", ccn__record_execute}};
+static const ccn__backend backends[] = {
+  {"reference", NULL}, {"plan", execute_plan}, {"local", ccn__local_execute}, {"sim", ccn__record_execute}};
 
 const ccn__backend *ccn__backend_find(const char *name) {
+  if (!name) name = CCN__DEFAULT_BACKEND;
   for (size_t i = 0; i < CCN__COUNT(backends); i++)
-    if (!name || strcmp(name, backends[i].name) == 0) return &backends[i];
+    if (strcmp(name, backends[i].name) == 0) return &backends[i];
   return NULL;
 }

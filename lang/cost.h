@@ -1,12 +1,13 @@
 /* cost.h: what the steps of a plan cost on a machine: bytes, operations, time, and what bounds it.
  *
- * Place in the pipeline: made by passes/cost.c from a plan; read by `ccn plan`, the simulator and the autotuner. All
- * numbers are of the rank that has the most of it, and of one pass where a step stands in a loop.
+ * Place in the pipeline: made by passes/cost.c from a plan; read by `ccn plan`, the simulator and the
+ * autotuner. All numbers are of the rank that has the most of it, and of one pass where a step stands in a
+ * loop.
  *
- * The model. A step takes its launch and then the longest of three: its bytes over links, by the algorithm of each of
- * its collectives (the simulator says how long); its bytes through memory; its operations. Values that stay in a
- * kernel cost no memory. The floor is the least that any algorithm and any kernel needs for the same step: no latency,
- * no launch, each contribution sent in its own dtype.
+ * The model. A step takes its launch and then the longest of three: its bytes over links, by the algorithm
+ * of each of its collectives (the simulator says how long); its bytes through memory; its operations. Values
+ * that stay in a kernel cost no memory. The floor is the least that any algorithm and any kernel needs for
+ * the same step: no latency, no launch, each contribution sent in its own dtype.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef CCN_LANG_COST_H
 #define CCN_LANG_COST_H
@@ -33,7 +34,12 @@ typedef struct ccn__collective_cost {
 /* Fills *out, whose arrays are there and zero. False: the algorithm cannot end (a defect). */
 typedef bool ccn__cost_timer(ccn__arena *arena, const ccn__collective_use *use, ccn__collective_cost *out);
 
-typedef enum ccn__bound { CCN__BOUND_LINK, CCN__BOUND_MEMORY, CCN__BOUND_COMPUTE, CCN__BOUND_LATENCY } ccn__bound;
+typedef enum ccn__bound {
+  CCN__BOUND_LINK,
+  CCN__BOUND_MEMORY,
+  CCN__BOUND_COMPUTE,
+  CCN__BOUND_LATENCY
+} ccn__bound;
 extern const char *const ccn__bound_name[CCN__BOUND_LATENCY + 1];
 
 typedef struct ccn__step_cost {
@@ -49,6 +55,7 @@ typedef struct ccn__step_cost {
 typedef struct ccn__sent_cost {
   ccn__id node;
   const char *algorithm;
+  bool reorders; /* it adds in another order than the graph says: options asked for that */
   int64_t *sent; /* of each rank of the world */
 } ccn__sent_cost;
 

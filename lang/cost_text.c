@@ -63,7 +63,8 @@ static void print_row(const ccn__plan *p, const ccn__cost *c, uint32_t i, ccn__t
   const ccn__step_cost *s = &c->step[i];
   char a[5][32];
   if (t->kind == CCN__STEP_REPEAT) {
-    ccn__text_printf(out, "  %-4u repeat steps %u-%u, %lld times\n", i, i + 1, t->end - 1, (long long)t->times);
+    ccn__text_printf(out, "  %-4u repeat steps %u-%u, %lld times\n", i, i + 1, t->end - 1,
+                     (long long)t->times);
     return;
   }
   ccn__text_printf(out, "  %-4u ", i);
@@ -81,24 +82,30 @@ void ccn__cost_print(const ccn__plan *p, const ccn__cost *c, double seconds, dou
   for (uint32_t k = 0; k < m->naxes; k++)
     ccn__text_printf(out, "%s%s: %d", k ? ", " : " (", m->name[k], (int)m->size[k]);
   if (m->naxes) ccn__text_putc(out, ')');
-  ccn__text_printf(out, " of %s\n  %-4s %-42s %9s %9s %9s %9s %9s  %-7s %5s\n", c->machine->name, "step", "", "sent",
-                   "memory", "flops", "floor", "time", "bound", "limit");
+  ccn__text_printf(out, " of %s\n  %-4s %-42s %9s %9s %9s %9s %9s  %-7s %5s\n", c->machine->name, "step", "",
+                   "sent", "memory", "flops", "floor", "time", "bound", "limit");
   for (uint32_t i = 0; i < p->steps.n; i++) print_row(p, c, i, out);
-  ccn__text_printf(out, "  total %s, %.0f%% of the limit; memory of a rank %s", amount(seconds, "s", a[0], 32),
-                   seconds > 0 ? 100 * floor / seconds : 100.0, amount((double)c->memory, "B", a[1], 32));
+  ccn__text_printf(out, "  total %s, %.0f%% of the limit; memory of a rank %s",
+                   amount(seconds, "s", a[0], 32), seconds > 0 ? 100 * floor / seconds : 100.0,
+                   amount((double)c->memory, "B", a[1], 32));
   ccn__text_printf(out, " of %s%s\n", amount(c->machine->memory, "B", a[2], 32),
                    (double)c->memory > c->machine->memory ? ": it does not fit" : "");
   for (uint32_t i = 0; i < c->sent.n; i++) {
     int64_t most = 0;
     for (uint32_t r = 0; r < p->world; r++)
       if (c->sent.at[i].sent[r] > most) most = c->sent.at[i].sent[r];
-    ccn__text_printf(out, "  %s `%s`: algorithm %s, %s sent\n", ccn__op_table[p->g->nodes.at[c->sent.at[i].node].op].name,
-                     node_name(p, c->sent.at[i].node), c->sent.at[i].algorithm, amount((double)most, "B", a[3], 32));
+    ccn__text_printf(
+      out, "  %s `%s`: algorithm %s, %s sent\n", ccn__op_table[p->g->nodes.at[c->sent.at[i].node].op].name,
+      node_name(p, c->sent.at[i].node), c->sent.at[i].algorithm, amount((double)most, "B", a[3], 32));
   }
+  for (uint32_t i = 0; i < c->sent.n; i++)
+    if (c->sent.at[i].reorders)
+      ccn__text_printf(out, "  would reassociate: `%s`, by algorithm %s\n", node_name(p, c->sent.at[i].node),
+                       c->sent.at[i].algorithm);
   print_reassociating(p, out);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------------ */
+/* ---- JSON ---------------------------------------------------------------------------------------- */
 
 static void put_number(ccn__text *out, const char *key, double x) {
   ccn__text_printf(out, ", \"%s\": ", key);
@@ -129,12 +136,15 @@ static void json_sent(const ccn__plan *p, const ccn__sent_cost *s, ccn__text *ou
   put_string(out, "{\"name\": ", node_name(p, s->node));
   ccn__text_printf(out, ", \"op\": \"%s\"", ccn__op_table[p->g->nodes.at[s->node].op].name);
   put_string(out, ", \"algorithm\": ", s->algorithm);
+  ccn__text_printf(out, ", \"reorders\": %s", s->reorders ? "true" : "false");
   ccn__text_puts(out, ", \"sent\": [");
-  for (uint32_t r = 0; r < p->world; r++) ccn__text_printf(out, "%s%lld", r ? ", " : "", (long long)s->sent[r]);
+  for (uint32_t r = 0; r < p->world; r++)
+    ccn__text_printf(out, "%s%lld", r ? ", " : "", (long long)s->sent[r]);
   ccn__text_puts(out, "]}");
 }
 
-void ccn__cost_print_json(const ccn__plan *p, const ccn__cost *c, double seconds, double floor, ccn__text *out) {
+void ccn__cost_print_json(const ccn__plan *p, const ccn__cost *c, double seconds, double floor,
+                          ccn__text *out) {
   put_string(out, "{\"program\": ", p->label ? p->label : "");
   put_string(out, ", \"machine\": ", c->machine->name);
   ccn__text_printf(out, ", \"ranks\": %u", p->world);

@@ -172,6 +172,7 @@ void ccn__each_rank(ccn__run *r, const ccn__node *n, ccn__value *out, ccn__job_f
       continue;
     }
     j.rank = k;
+    atomic_store_explicit(&r->rt->rank, k, memory_order_relaxed);
     j.piece = &out->piece[k];
     ccn__value_box(r, out, k, &j.box);
     f(&j);

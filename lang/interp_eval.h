@@ -84,11 +84,12 @@ typedef void ccn__eval_fn(ccn__run *r, const ccn__node *n, ccn__id id);
 /* interp.c, for those who walk a graph in their own way (interp_plan.c): */
 typedef void ccn__run_fn(ccn__run *r, void *user);
 void ccn__interp_with(ccn__exec *x, ccn__run_fn *body, void *user); /* sets up a run, calls body, cleans up */
-ccn__value *ccn__value_prepare(ccn__run *r, ccn__id id); /* the node's value with its sizes, without buffers */
-void ccn__run_node(ccn__run *r, ccn__id id);             /* prepares and evaluates; operands are there */
-void ccn__value_release(ccn__run *r, ccn__value *v);     /* its buffers; v may be NULL */
+ccn__value *ccn__value_prepare(ccn__run *r,
+                               ccn__id id);          /* the node's value with its sizes, without buffers */
+void ccn__run_node(ccn__run *r, ccn__id id);         /* prepares and evaluates; operands are there */
+void ccn__value_release(ccn__run *r, ccn__value *v); /* its buffers; v may be NULL */
 ccn__tensor *ccn__result_tensor(ccn__run *r, const ccn__value *v); /* for a result, without buffers */
-void ccn__run_finish(ccn__run *r);                       /* outputs and updates are there: results and stores */
+void ccn__run_finish(ccn__run *r); /* outputs and updates are there: results and stores */
 
 /* Operand i, folded to one value a rank if it is owed in parts; with `raw` as it is. */
 ccn__value *ccn__operand(ccn__run *r, const ccn__node *n, uint32_t i);

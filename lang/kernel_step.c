@@ -220,7 +220,8 @@ static void pay_values(const ccn__kern *k, const ccn__kstep *s, uint32_t rank, v
 void ccn__kern_step(const ccn__kern *k, uint32_t step, uint32_t rank, void *const *const *base) {
   const ccn__kstep *s = &k->steps.at[step];
   if (s->kind == CCN__KSTEP_SYNC) return;
-  if (s->kind != CCN__KSTEP_FINISH && !k->slots.at[s->dst].bytes[rank]) return; /* the value is not on this rank */
+  if (s->kind != CCN__KSTEP_FINISH && !k->slots.at[s->dst].bytes[rank])
+    return; /* the value is not on this rank */
   if (s->kind == CCN__KSTEP_FINISH) finish(k, s, rank, base);
   if (s->kind == CCN__KSTEP_PAY && s->index != CCN__NO_SLOT) pay_parts(k, s, rank, base);
   if (s->kind == CCN__KSTEP_PAY && s->index == CCN__NO_SLOT) pay_values(k, s, rank, base);

@@ -22,7 +22,7 @@ uint32_t ccn__machine_level(const ccn__machine *m, uint32_t x, uint32_t y) {
   return m->nlinks - 1;
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------- */
 
 enum { MAX_WORDS = 16, MAX_WORD = 64 };
 
@@ -67,8 +67,7 @@ static bool number(reader *r, const char *s, double low, double *out) {
   shift += sign * exponent;
   digits[n++] = 'e';
   if (shift < 0) digits[n++] = '-', shift = -shift;
-  for (int unit = 1000; unit; unit /= 10)
-    digits[n++] = (char)('0' + shift / unit % 10);
+  for (int unit = 1000; unit; unit /= 10) digits[n++] = (char)('0' + shift / unit % 10);
   digits[n] = 0;
   *out = strtod(digits, NULL);
   return (isfinite(*out) && *out >= low && *out <= 1e300) || wrong(r, "a number is out of range");
@@ -185,7 +184,7 @@ ccn__machine *ccn__machine_read(ccn__arena *a, const char *text, size_t size, co
   return r.error ? NULL : r.m;
 }
 
-/* ---- printing -------------------------------------------------------------------------------------------------- */
+/* ---- printing ------------------------------------------------------------------------------------ */
 
 static void put(ccn__text *t, const char *before, double x) {
   ccn__text_puts(t, before);

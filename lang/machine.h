@@ -1,11 +1,11 @@
 /* machine.h: a machine: how fast ranks compute, read memory and talk to one another.
  *
- * Place in the pipeline: beside plans. Read from text (machines/NAME.txt, or a file of the user); the cost model and
- * the simulator take their numbers from it. Times in seconds, sizes in bytes, rates in bytes or operations a second,
- * all of one rank and, for links, of one direction.
+ * Place in the pipeline: beside plans. Read from text (machines/NAME.txt, or a file of the user); the cost
+ * model and the simulator take their numbers from it. Times in seconds, sizes in bytes, rates in bytes or
+ * operations a second, all of one rank and, for links, of one direction.
  *
- * Links are levels: the first joins groups of `ranks` neighbours in world order, the next larger groups, the last
- * everybody. Two ranks talk over the first level whose group both are in.
+ * Links are levels: the first joins groups of `ranks` neighbours in world order, the next larger groups, the
+ * last everybody. Two ranks talk over the first level whose group both are in.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef CCN_LANG_MACHINE_H
 #define CCN_LANG_MACHINE_H
@@ -24,7 +24,7 @@ typedef struct ccn__link {
 
 typedef struct ccn__machine {
   const char *name, *about;
-  double memory, bandwidth; /* bytes; bytes a second */
+  double memory, bandwidth;       /* bytes; bytes a second */
   double flops[CCN__DTYPE_COUNT]; /* of matmul and conv2d; operations a second */
   double launch;                  /* before each step */
   uint32_t nlinks;

@@ -1,5 +1,6 @@
-/* machine_measure.c: this machine by measurement: what one rank that is a thread gets of its memory and its core. Ranks
- * are threads of one process, so their link is the memory, and a message is a copy that has been waited for.
+/* machine_measure.c: this machine by measurement: what one rank that is a thread gets of its memory and its
+ * core. Ranks are threads of one process, so their link is the memory, and a message is a copy that has been
+ * waited for.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "machine.h"
 #include "runtime.h"
@@ -58,7 +59,8 @@ ccn__machine *ccn__machine_measure(ccn__arena *a) {
   *m = (ccn__machine){.name = "this", .about = "measured: one thread a rank", .nlinks = 1, .launch = 1e-6};
   m->bandwidth = stream(x, y);
   const double copy = copying(x, y), flops = arithmetic(&sink);
-  for (int t = 0; t < CCN__DTYPE_COUNT; t++) m->flops[t] = flops * (ccn__dtype_size((ccn__dtype)t) > 4 ? 0.5 : 1);
+  for (int t = 0; t < CCN__DTYPE_COUNT; t++)
+    m->flops[t] = flops * (ccn__dtype_size((ccn__dtype)t) > 4 ? 0.5 : 1);
   m->memory = USUAL_MEMORY;
   m->link[0] = (ccn__link){.name = "memory", .latency = 2e-6, .bandwidth = copy, .direct = true};
   return m;

@@ -38,31 +38,11 @@ static void add_bound(names *n, const ccn__ast *a) {
 }
 
 static const char *const words[] = {
-  "split",
-  "reorder",
-  "fuse",
-  "overlap",
-  "shard",
-  "dead",
-  "algorithm",
-  "accumulate",
-  "fast",
-  "chunks",
-  "after",
-  "before",
-  "between",
-  "updated",
-  "only",
-  "all",
-  "outputs",
-  "direct",
-  "ring",
-  "tree",
-  "double",
-  "halving",
-  "hierarchical",
-  "library",
-  "reduce_broadcast",
+  "split",  "reorder",   "fuse",         "overlap", "shard",
+  "dead",   "algorithm", "accumulate",   "fast",    "chunks",
+  "after",  "before",    "between",      "updated", "only",
+  "all",    "outputs",   "direct",       "ring",    "tree",
+  "double", "halving",   "hierarchical", "library", "reduce_broadcast",
 };
 
 /* matmul2: the name that an unnamed op gets, or its label: a known name and a number. */

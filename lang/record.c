@@ -1,5 +1,5 @@
-/* record.c: see record.h. Recording is a backend whose results have types and no elements; a plan is made, costed and
- * timed once for each program and its sizes, however often it is called.
+/* record.c: see record.h. Recording is a backend whose results have types and no elements; a plan is made,
+ * costed and timed once for each program and its sizes, however often it is called.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "record.h"
 
@@ -7,7 +7,7 @@
 #include "call.h"
 #include "sim.h"
 
-/* ---- results without elements ---------------------------------------------------------------------------------- */
+/* ---- results without elements -------------------------------------------------------------------- */
 
 static ccn__tensor *result(const ccn__exec *x, ccn__id id) {
   ccn__rt *rt = x->rt;
@@ -27,7 +27,7 @@ static ccn__tensor *result(const ccn__exec *x, ccn__id id) {
   return t;
 }
 
-/* ---- one plan -------------------------------------------------------------------------------------------------- */
+/* ---- one plan ------------------------------------------------------------------------------------ */
 
 static uint64_t mix(uint64_t h, uint64_t x) {
   h = (h ^ x) * UINT64_C(0x9e3779b97f4a7c15);
@@ -49,7 +49,9 @@ typedef struct recording {
   bool fresh; /* its texts are to be made */
 } recording;
 
-static const char *kept(ccn__rt *rt, const ccn__text *t) { return ccn__arena_strndup(rt->arena, t->n ? t->at : "", t->n); }
+static const char *kept(ccn__rt *rt, const ccn__text *t) {
+  return ccn__arena_strndup(rt->arena, t->n ? t->at : "", t->n);
+}
 
 static void write_trace(recording *c, const ccn__plan *p, const ccn__sim_result *sim, ccn__arena *a) {
   ccn__text t;
@@ -82,7 +84,8 @@ static void plan_it(ccn__rt *rt, ccn__arena *a, void *user) {
   recording *c = user;
   ccn__recorder *r = c->r;
   ccn__plan *p = ccn__plan_make(a, c->x->g, c->x->sym, c->x->bundle);
-  const ccn__cost_options options = {.machine = r->machine, .algorithm = r->algorithm, .timer = ccn__sim_algorithm};
+  const ccn__cost_options options = {
+    .machine = r->machine, .algorithm = r->algorithm, .timer = ccn__sim_algorithm};
   ccn__sim_result sim;
   const char *why;
   if (c->x->schedule) p->label = ccn__arena_printf(a, "%s@%s", c->x->g->name, c->x->schedule);
@@ -96,11 +99,14 @@ static void plan_it(ccn__rt *rt, ccn__arena *a, void *user) {
   c->row->floor = least_time(a, p, cost);
   ccn__text t;
   ccn__text_init(&t, a);
-  if (c->fresh && r->tables) ccn__cost_print(p, cost, sim.time, c->row->floor, &t), c->row->table = kept(rt, &t);
+  if (c->fresh && r->tables)
+    ccn__cost_print(p, cost, sim.time, c->row->floor, &t), c->row->table = kept(rt, &t);
   ccn__text_init(&t, a);
-  if (c->fresh && r->json) ccn__cost_print_json(p, cost, sim.time, c->row->floor, &t), c->row->json = kept(rt, &t);
+  if (c->fresh && r->json)
+    ccn__cost_print_json(p, cost, sim.time, c->row->floor, &t), c->row->json = kept(rt, &t);
   ccn__text_init(&t, a);
-  if (c->fresh && r->timelines) ccn__sim_timeline(p, &sim, SHOWN_RANKS, COLUMNS, &t), c->row->timeline = kept(rt, &t);
+  if (c->fresh && r->timelines)
+    ccn__sim_timeline(p, &sim, SHOWN_RANKS, COLUMNS, &t), c->row->timeline = kept(rt, &t);
   if (r->trace) write_trace(c, p, &sim, a);
 }
 
@@ -137,7 +143,7 @@ void ccn__record_execute(ccn__exec *x) {
   for (uint32_t k = 0; k < x->g->noutputs; k++) x->result[k] = result(x, x->g->outputs[k]);
 }
 
-/* ---- a program and its sizes ----------------------------------------------------------------------------------- */
+/* ---- a program and its sizes --------------------------------------------------------------------- */
 
 typedef struct sizing {
   ccn__rt *rt;
@@ -150,7 +156,8 @@ typedef struct sizing {
 static const char *given(const sizing *z, const char *name) {
   const size_t n = strlen(name);
   for (size_t i = z->call->nsizes; i-- > 0;)
-    if (strncmp(z->call->sizes[i], name, n) == 0 && z->call->sizes[i][n] == '=') return z->call->sizes[i] + n + 1;
+    if (strncmp(z->call->sizes[i], name, n) == 0 && z->call->sizes[i][n] == '=')
+      return z->call->sizes[i] + n + 1;
   return NULL;
 }
 
@@ -165,8 +172,8 @@ static bool read_int(const char **at, int64_t *out) {
 }
 
 CCN__NORETURN static void bad_size(const sizing *z, const char *text) {
-  ccn__fail(z->rt, 510, (ccn__span){0}, "", "sizes are N=1000, len(ws)=2, and of a list of tensors ps=1000,64x32",
-            "`%s` is no size", text);
+  ccn__fail(z->rt, 510, (ccn__span){0}, "",
+            "sizes are N=1000, len(ws)=2, and of a list of tensors ps=1000,64x32", "`%s` is no size", text);
 }
 
 static void read_sizes(sizing *z) {
@@ -186,8 +193,8 @@ static ccn__val argument(sizing *z, const ccn__ast *type);
 static void need_name(const sizing *z, const ccn__ast *e) {
   if (!e) return;
   if (e->kind == CCN__AST_NAME && !ccn__env_lookup(z->env, e->name) && !ccn__is_builtin(e->name))
-    ccn__fail(z->rt, 510, e->span, "how large?", "say it: -D N=1000", "the size `%s` of parameter `%s` is not given",
-              e->name, z->param->name);
+    ccn__fail(z->rt, 510, e->span, "how large?", "say it: -D N=1000",
+              "the size `%s` of parameter `%s` is not given", e->name, z->param->name);
   if (e->kind != CCN__AST_CALL) need_name(z, e->a);
   need_name(z, e->b);
   for (uint32_t i = 0; i < e->list.n; i++) need_name(z, e->list.at[i]);
@@ -204,7 +211,8 @@ static ccn__tensor *tensor(sizing *z, const ccn__ast *type, uint32_t rank, const
     for (uint32_t d = 0; d < type->list.n; d++) need_name(z, type->list.at[d]);
     v = ccn__eval_type(z->rt, z->env, type, false).type;
   }
-  return ccn__tensor_place(z->rt, (ccn__dtype)v->dtype, rank ? rank : v->rank, rank ? dim : v->dim, v->place, NULL);
+  return ccn__tensor_place(z->rt, (ccn__dtype)v->dtype, rank ? rank : v->rank, rank ? dim : v->dim, v->place,
+                           NULL);
 }
 
 /* "1000,64x32": a tensor of each shape. */
@@ -306,7 +314,9 @@ void ccn__record_program(ccn__state *s, const ccn__ast *ast, const ccn__record_c
   name_axes(rt, p, &rt->mesh);
   for (uint32_t i = 0; i < p->ast->params.n; i++) {
     z.param = p->ast->params.at[i];
-    if (!z.param->a) ccn__fail(rt, 510, z.param->span, "of any kind", "call it in a script", "`%s` has no type", z.param->name);
+    if (!z.param->a)
+      ccn__fail(rt, 510, z.param->span, "of any kind", "call it in a script", "`%s` has no type",
+                z.param->name);
     args[i] = (ccn__arg){.value = argument(&z, z.param->a)};
   }
   rt->mesh = mesh;

@@ -73,6 +73,7 @@ static void too_late(ccn__rt *rt) {
 enum { POLLS_A_LOOK = 16 }; /* the clock costs more than a poll */
 
 void ccn__rt_poll(ccn__rt *rt) {
+  ccn__rt_moved(rt);
   if (rt->deadline && ++rt->npolls % POLLS_A_LOOK == 0 && ccn__now_ms() >= rt->deadline) too_late(rt);
   if (rt->interrupted || (rt->interrupt && *rt->interrupt)) ccn__throw(rt->heap, CCN_INTERRUPTED);
 }

@@ -10,6 +10,8 @@
 #include "ast.h"
 #include "graph.h"
 
+#include <stdatomic.h>
+
 /* ---- objects and values ------------------------------------------------------------------------------------------ */
 
 typedef enum ccn__vkind {
@@ -280,6 +282,8 @@ typedef struct ccn__rt {
   const _Atomic int *interrupt; /* the context's, set from other threads; may be NULL */
   struct ccn__module_list *modules;
   uint64_t deadline;                       /* of ccn__now_ms; 0: none */
+  _Atomic uint64_t moves;                  /* grows while something happens; watchdogs look */
+  _Atomic uint32_t rank;                   /* whose piece is being made; likewise */
   uint64_t npolls, ncalls, nops;           /* since the API looked last */
   ccn__sent *traffic[64];                  /* by the node's name; in the arena */
   const struct ccn__host_fn *const *hosts; /* the context's lists; may be NULL */
@@ -306,6 +310,10 @@ void ccn__rt_unwind(ccn__rt *rt);
 void ccn__rt_push(ccn__rt *rt, ccn__val v);                     /* keeps v alive until temps.n is set back */
 void *ccn__obj_new(ccn__rt *rt, ccn__vkind kind, size_t bytes); /* zeroed; pushed on temps; throws */
 void ccn__collect(ccn__rt *rt);
+static inline void ccn__rt_moved(ccn__rt *rt) { /* one thread writes */
+  atomic_store_explicit(&rt->moves, atomic_load_explicit(&rt->moves, memory_order_relaxed) + 1,
+                        memory_order_relaxed);
+}
 void ccn__rt_poll(ccn__rt *rt); /* throws CCN_INTERRUPTED; CCN0608 behind the deadline */
 uint64_t ccn__now_ns(void);     /* from some point on, steadily */
 uint64_t ccn__now_ms(void);

@@ -451,11 +451,11 @@ static bool fill_mesh(ccn__rt *rt, const ccn__ast *s, const int64_t *size, ccn__
                           "only one axis may be left open");
       *open = (int)a;
     } else if (size[a] < 1 || size[a] > most || *fixed * size[a] > most) {
-      return mesh_error(
-        rt, size[a] < 1 ? 310 : 302, x->a->span, size[a] < 1 ? "not positive" : "too many ranks",
-        rt->recording ? "sizes are positive, and their product is at most 65536"
-                      : "sizes are positive, and their product is at most 64",
-        "the mesh cannot have this size");
+      return mesh_error(rt, size[a] < 1 ? 310 : 302, x->a->span,
+                        size[a] < 1 ? "not positive" : "too many ranks",
+                        rt->recording ? "sizes are positive, and their product is at most 65536"
+                                      : "sizes are positive, and their product is at most 64",
+                        "the mesh cannot have this size");
     } else {
       *fixed *= size[a];
       m->size[a] = (int32_t)size[a];

@@ -10,7 +10,7 @@
 
 #define CCN__MAX_RANK 8
 #define CCN__MAX_AXES 6
-#define CCN__MAX_RANKS 64       /* simulated ranks of the interpreter */
+#define CCN__MAX_RANKS 64      /* simulated ranks of the interpreter */
 #define CCN__MAX_PLANNED 65536 /* ranks of plans that are not executed */
 
 /* ---- reduction operators: rows of a table ------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* cost.c: what the steps of a plan cost on a machine (lang/cost.h): the bytes through memory and the operations of
- * each step, and the sum of its parts. Collectives are cost_collective.c's.
+/* cost.c: what the steps of a plan cost on a machine (lang/cost.h): the bytes through memory and the
+ * operations of each step, and the sum of its parts. Collectives are cost_collective.c's.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cost_impl.h"
 
@@ -11,7 +11,7 @@ int64_t ccn__cost_share(int64_t x, const ccn__step *t) {
   return each + (rest * (t->chunk + 1) / t->chunks - rest * t->chunk / t->chunks);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------------------------------- */
 
 static bool in_step(const ccn__step *t, ccn__id i) {
   for (uint32_t k = 0; k < t->nnodes; k++)
@@ -56,7 +56,7 @@ static int64_t memory_of(const ccn__costing *c, const ccn__step *t) {
   return bytes;
 }
 
-/* ---- operations ------------------------------------------------------------------------------------------------ */
+/* ---- operations ---------------------------------------------------------------------------------- */
 
 static int64_t elements(const ccn__costing *c, ccn__id i, ccn__box *box) {
   const ccn__shape *h = &c->p->shape[i];
@@ -89,7 +89,7 @@ static double operations(const ccn__costing *c, ccn__id i) {
   }
 }
 
-/* ---- steps ----------------------------------------------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------------------------------- */
 
 static double most(double x, double y) { return x > y ? x : y; }
 

@@ -1,5 +1,5 @@
-/* cost_collective.c: the collectives of a step: which algorithm, the sizes of its pieces for each group of ranks, and
- * what the simulator says of each; a use that was timed once is not timed again.
+/* cost_collective.c: the collectives of a step: which algorithm, the sizes of its pieces for each group of
+ * ranks, and what the simulator says of each; a use that was timed once is not timed again.
  *
  * Values that owe in parts of the sum tree send their parts; who wants the sum merges them.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -18,7 +18,7 @@ typedef struct group {
   uint32_t *world; /* rank of each member */
 } group;
 
-/* ---- groups ---------------------------------------------------------------------------------------------------- */
+/* ---- groups -------------------------------------------------------------------------------------- */
 
 static bool is_first_of_group(const ccn__mesh *m, uint32_t over, uint32_t rank) {
   for (uint32_t a = 0; a < m->naxes; a++)
@@ -40,7 +40,7 @@ static void find_members(group *q, uint32_t first) {
   }
 }
 
-/* ---- which algorithm ------------------------------------------------------------------------------------------- */
+/* ---- which algorithm ----------------------------------------------------------------------------- */
 
 static bool is_direct(const group *q) {
   const ccn__machine *m = q->c->options->machine;
@@ -61,7 +61,8 @@ static ccn__generator generator_of(const group *q, ccn__op op, uint32_t *out_gro
   if (q->c->options->algorithm) {
     ccn__generator wanted;
     const ccn__link *inner = &q->c->options->machine->link[0];
-    if (!ccn__generator_find(q->c->options->algorithm, &wanted) || !ccn__generator_makes(wanted, op)) return g;
+    if (!ccn__generator_find(q->c->options->algorithm, &wanted) || !ccn__generator_makes(wanted, op))
+      return g;
     if (ccn__order_numbered(ccn__generator_table[wanted].order)) {
       *out_group = inner->ranks && q->size % inner->ranks == 0 ? inner->ranks : q->size;
     }
@@ -74,7 +75,8 @@ static ccn__generator generator_of(const group *q, ccn__op op, uint32_t *out_gro
   return g;
 }
 
-static uint64_t hash(uint64_t h, const void *data, size_t n) { /* FNV-1a by words of eight bytes, then bytes */
+static uint64_t hash(uint64_t h, const void *data,
+                     size_t n) { /* FNV-1a by words of eight bytes, then bytes */
   const unsigned char *p = data;
   uint64_t w;
   for (; n >= sizeof w; n -= sizeof w, p += sizeof w) {
@@ -98,8 +100,8 @@ static ccn__algorithm *make(const group *q, ccn__op op, const uint16_t *source, 
         x->want.group == want.group && x->sources == sources)
       return x->a;
   if (q->size > MOST_RANKS) {
-    c->why = ccn__arena_printf(c->arena, "a collective over %u ranks; algorithms are made for up to %u", q->size,
-                               MOST_RANKS);
+    c->why = ccn__arena_printf(c->arena, "a collective over %u ranks; algorithms are made for up to %u",
+                               q->size, MOST_RANKS);
     return NULL;
   }
   ccn__algorithm *a = ccn__algorithm_make(c->arena, g, &want, &why);
@@ -113,7 +115,7 @@ static ccn__algorithm *make(const group *q, ccn__op op, const uint16_t *source, 
   return c->made = x, a;
 }
 
-/* ---- sizes of pieces ------------------------------------------------------------------------------------------- */
+/* ---- sizes of pieces ----------------------------------------------------------------------------- */
 
 static int64_t elements(const group *q, ccn__id i, uint32_t rank, ccn__box *box) {
   const ccn__shape *h = &q->c->p->shape[i];
@@ -176,7 +178,7 @@ static void fill_counts(const group *q, const ccn__algorithm *a, int64_t *count)
   for (uint32_t i = 0; i < pieces; i++) count[i] = ccn__cost_share(count[i], q->t);
 }
 
-/* ---- values in parts ------------------------------------------------------------------------------------------- */
+/* ---- values in parts ----------------------------------------------------------------------------- */
 
 /* All that a rank has goes to whoever merges it: an all-gather of parts, or a gather to the root. */
 static ccn__op parts_counts(const group *q, ccn__op op, int64_t *count, int64_t *out_item) {
@@ -195,10 +197,10 @@ static ccn__op parts_counts(const group *q, ccn__op op, int64_t *count, int64_t 
   return op == CCN__OP_REDUCE ? CCN__OP_GATHER : CCN__OP_ALLGATHER;
 }
 
-/* ---- the least on links ---------------------------------------------------------------------------------------- */
+/* ---- the least on links -------------------------------------------------------------------------- */
 
-/* How often the data of a rank must cross, in full: 2 for reduce and gather in one, else 1; `rest` of a whole: the
- * part that others have. */
+/* How often the data of a rank must cross, in full: 2 for reduce and gather in one, else 1; `rest` of a
+ * whole: the part that others have. */
 static double least_time(const group *q, ccn__op op, double bytes) {
   const ccn__machine *m = q->c->options->machine;
   const uint32_t level = ccn__machine_level(m, q->world[0], q->world[q->size - 1]);
@@ -214,7 +216,8 @@ static double least_time(const group *q, ccn__op op, double bytes) {
       here = n / within;
     }
     if (here < 1) here = 1;
-    const double part = op == CCN__OP_ALLTOALL ? bytes * (1 - within / q->size) : bytes / within * (cut ? (here - 1) / here : here > 1);
+    const double part = op == CCN__OP_ALLTOALL ? bytes * (1 - within / q->size)
+                                               : bytes / within * (cut ? (here - 1) / here : here > 1);
     const double time = times * part / m->link[l].bandwidth;
     if (time > longest) longest = time;
     within *= here;
@@ -229,7 +232,7 @@ static double whole_bytes(const group *q, const int64_t *count, uint32_t pieces,
   return (double)sum * (double)item / (op == CCN__OP_ALLTOALL ? q->size : 1);
 }
 
-/* ---- one use --------------------------------------------------------------------------------------------------- */
+/* ---- one use ------------------------------------------------------------------------------------- */
 
 /* With memory of its own, which is given back: an algorithm over many ranks has millions of steps. */
 static bool time_use(ccn__costing *c, const ccn__collective_use *use, ccn__collective_cost *out) {
@@ -285,18 +288,22 @@ static const uint16_t *sources_of(const group *q) {
   return source;
 }
 
-static ccn__sent_cost *row_of(ccn__costing *c, ccn__id id, const char *algorithm) {
+static ccn__sent_cost *row_of(ccn__costing *c, ccn__id id, const ccn__algorithm *a) {
+  const int64_t order = ccn__attr_int(c->p->g->nodes.at[id].attrs, CCN__A_ORDER, CCN__ORDER_RANK);
   for (uint32_t i = 0; i < c->cost->sent.n; i++)
     if (c->cost->sent.at[i].node == id) return &c->cost->sent.at[i];
   ccn__sent_cost *row = CCN__PUSH(c->arena, &c->cost->sent);
-  *row = (ccn__sent_cost){id, algorithm, CCN__NEWN(c->arena, int64_t, c->p->world)};
+  *row =
+    (ccn__sent_cost){.node = id, .algorithm = a->name, .sent = CCN__NEWN(c->arena, int64_t, c->p->world)};
+  row->reorders = c->options->algorithm && ccn__algorithm_reduces(a) && a->order != order;
   return row;
 }
 
 /* The whole number of passes, for bytes. */
 static int64_t passes_of(const ccn__step_cost *s) { return (int64_t)s->passes; }
 
-static void one_group(group *q, ccn__step_cost *s, double *link, double *floor, int64_t *sent, int64_t *memory) {
+static void one_group(group *q, ccn__step_cost *s, double *link, double *floor, int64_t *sent,
+                      int64_t *memory) {
   ccn__costing *c = q->c;
   const ccn__mesh *m = &c->p->g->mesh;
   const ccn__shape *x = &c->p->shape[q->n->in[0]];
@@ -319,18 +326,20 @@ static void one_group(group *q, ccn__step_cost *s, double *link, double *floor, 
   use.a = a;
   if (!parts || op == node_op) fill_counts(q, a, count);
   const ccn__collective_cost *k = timed(q, &use);
-  ccn__sent_cost *row = row_of(c, q->id, a->name);
+  ccn__sent_cost *row = row_of(c, q->id, a);
   for (uint32_t i = 0; i < q->size; i++) {
     row->sent[q->world[i]] += k->sent[i] * passes_of(s);
     if (k->sent[i] > *sent) *sent = k->sent[i];
     if (k->memory[i] > *memory) *memory = k->memory[i];
   }
   if (k->time > *link) *link = k->time;
-  const double least = q->size < 2 ? 0 : least_time(q, op, whole_bytes(q, count, ccn__algorithm_pieces(a), op, use.item));
+  const double least =
+    q->size < 2 ? 0 : least_time(q, op, whole_bytes(q, count, ccn__algorithm_pieces(a), op, use.item));
   if (least > *floor) *floor = least;
 }
 
-static void one_collective(ccn__costing *c, const ccn__step *t, ccn__id id, ccn__step_cost *s, ccn__on_links *out) {
+static void one_collective(ccn__costing *c, const ccn__step *t, ccn__id id, ccn__step_cost *s,
+                           ccn__on_links *out) {
   const ccn__mesh *m = &c->p->g->mesh;
   group q = {.c = c, .t = t, .id = id, .n = &c->p->g->nodes.at[id], .size = 1};
   double link = 0, floor = 0;

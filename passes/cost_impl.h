@@ -34,16 +34,16 @@ typedef struct ccn__costing {
 
 /* The part of x that falls to the step's chunk; those of all chunks add up to x. */
 int64_t ccn__cost_share(int64_t x, const ccn__step *t);
-/* Seconds that a step's collectives are on links: at least, whatever the algorithm; by what they send, without
- * latencies. */
+/* Seconds that a step's collectives are on links: at least, whatever the algorithm; by what they send,
+ * without latencies. */
 typedef struct ccn__on_links {
   double floor, bytes;
 } ccn__on_links;
 /* Adds what the step's collectives send and take: sent, link, and memory of a COLLECTIVE step. */
 void ccn__cost_collectives(ccn__costing *c, const ccn__step *t, ccn__step_cost *s, ccn__on_links *out);
 
-/* Of a value that owes in parts: how many a rank has (each of *out_width elements); axes that a collective on the way
- * merged do not cut any more. */
+/* Of a value that owes in parts: how many a rank has (each of *out_width elements); axes that a collective
+ * on the way merged do not cut any more. */
 int64_t ccn__cost_parts(const ccn__plan *p, ccn__id i, uint32_t rank, int64_t *out_width);
 
 #endif

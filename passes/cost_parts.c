@@ -1,5 +1,5 @@
-/* cost_parts.c: how many parts of a sum tree a rank holds of a value that owes in parts (language reference, section
- * 9): the complete nodes that cover what the rank has of the reduced elements.
+/* cost_parts.c: how many parts of a sum tree a rank holds of a value that owes in parts (language reference,
+ * section 9): the complete nodes that cover what the rank has of the reduced elements.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cost_impl.h"
 

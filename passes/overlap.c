@@ -1,7 +1,7 @@
 /* overlap.c
  * Purpose: a chain of producers and consumers runs chunk by chunk at the same time.
- * Needs:   each stage reads something of the stage before it; nothing outside lies between (CCN0404); a stage is one
- *          op, a kernel, or a list (reorder's).
+ * Needs:   each stage reads something of the stage before it; nothing outside lies between; all in one loop or in none
+ *          (CCN0404); a stage is one op, a kernel, or a list (reorder's).
  * Gives:   attributes `overlap` and `stage`. Keeps: every bit for collectives; a matmul cut into pieces is the
  *          library's business (exempt from promise E, as everywhere).
  * SPDX-License-Identifier: Apache-2.0 */
@@ -48,6 +48,26 @@ static bool check_fed(ccn__pass *s, const ccn__ids *members, const uint32_t *sta
     if (!fed[k])
       return ccn__refuse(s, 404, first[k], "this stage", "stage %u reads nothing of stage %u", k, k - 1),
              false;
+  return true;
+}
+
+static ccn__id loop_of(const ccn__graph *g, uint32_t region) {
+  while (region && g->nodes.at[g->regions.at[region].owner].op != CCN__OP_REPEAT)
+    region = g->nodes.at[g->regions.at[region].owner].region;
+  return region ? g->regions.at[region].owner : CCN__NO_ID;
+}
+
+/* What is done once and what is done in each pass of a loop cannot go chunk by chunk. */
+static bool check_one_loop(ccn__pass *s, const ccn__ids *members) {
+  const ccn__graph *g = s->g;
+  for (uint32_t m = 1; m < members->n; m++) {
+    const ccn__id a = members->at[0], b = members->at[m];
+    if (loop_of(g, g->nodes.at[a].region) == loop_of(g, g->nodes.at[b].region)) continue;
+    return ccn__refuse(s, 404, b, "in a repeat that holds not all of the chain",
+                       "%s and %s do not stand in the same `repeat`", ccn__node_label(g, a),
+                       ccn__node_label(g, b)),
+           false;
+  }
   return true;
 }
 
@@ -126,8 +146,9 @@ bool ccn__pass_overlap(ccn__pass *s, const ccn__ids *stages, uint32_t nstages, c
   ccn__ids members = {0};
   for (ccn__id i = 0; i < g->nodes.n; i++)
     if (stage[i]) *CCN__PUSH(s->arena, &members) = i;
-  if (!check_whole_kernels(s, stage) || !check_fed(s, &members, stage, nstages) ||
-      !check_order(s, &members, stage) || !check_convex(s, &members, stage))
+  if (!check_one_loop(s, &members) || !check_whole_kernels(s, stage) ||
+      !check_fed(s, &members, stage, nstages) || !check_order(s, &members, stage) ||
+      !check_convex(s, &members, stage))
     return false;
   ccn__edit_begin(s);
   for (ccn__id i = 0; i < g->nodes.n; i++) {

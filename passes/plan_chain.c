@@ -58,6 +58,12 @@ static bool cut_alike(cutting *u, const ccn__shape *h) {
   return u->others == cut;
 }
 
+static bool made_in_chain(const cutting *u, ccn__id i, ccn__id operand) {
+  const ccn__planner *s = u->s;
+  const uint32_t made = s->group_of[s->root[operand]];
+  return made && s->groups.at[made - 1].chain == s->groups.at[s->group_of[i] - 1].chain;
+}
+
 /* Whether piece k of the result needs no more than piece k of operands that have the dim. */
 static bool runs_by_piece(const cutting *u, ccn__id i) {
   const ccn__node *n = ccn__plan_node(u->s, i);
@@ -71,7 +77,7 @@ static bool runs_by_piece(const cutting *u, ccn__id i) {
   case CCN__KIND_EFFECT: return true;
   case CCN__KIND_LINEAR: /* rows or a batch; columns are cut in the second operand */
     if (op != CCN__OP_MATMUL) return false;
-    return back > 1 || !has_dim(u->c, &u->s->shape[n->in[0]]);
+    return back > 2 || !made_in_chain(u, i, n->in[back == 2]); /* of the other operand each piece needs all */
   case CCN__KIND_COLLECTIVE: return op != CCN__OP_ALLTOALL && op != CCN__OP_TO_LOCAL;
   default: return false;
   }

@@ -71,6 +71,12 @@ static bool same_group(const checking *c, uint32_t x, uint32_t y, uint8_t over) 
 
 /* ---- one step ------------------------------------------------------------------------------------------------- */
 
+/* Other pieces of the same chain; the pieces of another chain are not comparable. */
+static bool other_chunk(const checking *c, const record *x, const record *y) {
+  return x->chunk >= 0 && y->chunk >= 0 && x->chunk != y->chunk &&
+         c->p->steps.at[x->step].epoch == c->p->steps.at[y->step].epoch;
+}
+
 static void look(checking *c, uint32_t step, uint32_t owner, uint32_t buffer, const record *now) {
   const uint32_t *seen = lane_clock(c, now->by);
   for (uint32_t k = 0; k < c->shares[buffer].n; k++) {
@@ -78,8 +84,7 @@ static void look(checking *c, uint32_t step, uint32_t owner, uint32_t buffer, co
     const records *v = &c->mem[(size_t)owner * c->p->buffers.n + b];
     for (uint32_t i = 0; i < v->n; i++) {
       const record *was = &v->at[i];
-      const bool apart = b == buffer && was->chunk >= 0 && now->chunk >= 0 && was->chunk != now->chunk &&
-                         c->p->steps.at[was->step].epoch == c->p->steps.at[step].epoch;
+      const bool apart = b == buffer && other_chunk(c, was, now);
       if ((!was->write && !now->write) || was->step == step || apart || seen[was->by] >= was->time) continue;
       fail(c,
            now->write ? "step %u on rank %u writes buffer b%u while another step may still use it"
@@ -95,8 +100,7 @@ static void touch(checking *c, uint32_t step, uint32_t owner, uint32_t buffer, r
   if (!now.write && c->p->buffers.at[buffer].kind != CCN__BUFFER_ARGUMENT) {
     bool written = false;
     for (uint32_t i = 0; i < v->n; i++)
-      written =
-        written || (v->at[i].write && (v->at[i].chunk < 0 || now.chunk < 0 || v->at[i].chunk == now.chunk));
+      written = written || (v->at[i].write && !other_chunk(c, &v->at[i], &now));
     if (!written)
       fail(c, "step %u on rank %u reads buffer b%u before anything was written there", step, c->rank[owner],
            buffer);

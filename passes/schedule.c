@@ -189,8 +189,10 @@ static bool do_algorithm(ccn__schedule_run *r, const ccn__ast *call, step *t, bo
   if (!only_named(r, call, allowed, 1)) return false;
   const ccn__ast *word = positional(call) == 2 ? call->list.at[1]->a : NULL;
   if (!word || word->kind != CCN__AST_NAME)
-    return fail(r, 800, call->span, "here",
-                "`algorithm` takes a collective and direct, ring, tree, double, halving, hierarchical or library", NULL);
+    return fail(
+      r, 800, call->span, "here",
+      "`algorithm` takes a collective and direct, ring, tree, double, halving, hierarchical or library",
+      NULL);
   if (!one_node(r, call, 0, &x, empty) || !number(r, named(call, "group"), 0, &group)) return false;
   return *empty || ccn__pass_algorithm(&t->pass, x, word->name, group);
 }

@@ -13,6 +13,8 @@
 #include "shell.h"
 #include "terminal.h"
 
+enum { HANG_TIMEOUT = 60 }; /* seconds */
+
 /* The context that Ctrl-C ends; NULL while nothing runs. */
 static ccn_context *volatile interruptible;
 
@@ -59,6 +61,14 @@ static void show_watched(const char *text, size_t size, void *user) {
   terminal_error("}\n", 2, NULL);
 }
 
+/* From the library's watchdog: the thread that hangs cannot be asked to end. */
+static void give_up(const char *text, size_t n, void *user) {
+  (void)n;
+  say_error(user, "CCN0610", "nothing has moved for too long", text);
+  (void)fflush(NULL);
+  _Exit(EXIT_HANG);
+}
+
 static ccn_status open_context(const arguments *a, ccn_context **out) {
   ccn_options o;
   ccn_options_init(&o, sizeof o);
@@ -76,6 +86,10 @@ static ccn_status open_context(const arguments *a, ccn_context **out) {
   o.watch_user = (void *)a;
   o.check_nan = a->check_nan;
   o.backend = a->backend;
+  o.workers = a->workers;
+  o.hang_limit_ms = 1000 * (int64_t)(a->hang_timeout ? a->hang_timeout : HANG_TIMEOUT);
+  o.hung = give_up;
+  o.hung_user = (void *)a;
   ccn_status status = ccn_context_create(&o, out);
   if (status == CCN_INVALID_ARGUMENT && a->backend) {
     say_error(a, "CCN0501", "unknown backend", a->backend);
@@ -217,7 +231,16 @@ static ccn_status do_dump(const arguments *a, ccn_context *c, const char *name, 
   return ccn_dump(c, name, text, size, stage, terminal_print, NULL);
 }
 
-int command_run(const arguments *a) { return with_file(a, a->plain.at[0], do_run); }
+enum { EXECUTED_RANKS = 64 };
+
+int command_run(const arguments *a) {
+  if (a->ranks > EXECUTED_RANKS && !(a->backend && strcmp(a->backend, "sim") == 0)) {
+    say_error(a, "CCN0501", "--ranks takes a number from 1 to 64",
+              "more only with --backend sim, in virtual time");
+    return EXIT_USAGE;
+  }
+  return with_file(a, a->plain.at[0], do_run);
+}
 
 int command_check(const arguments *a) {
   int worst = EXIT_FINE;

@@ -23,17 +23,25 @@
   { NULL, 0, OPTION_FLAG, 0, 0, 0, NULL, NULL }
 
 #define OPTION_PLANNED \
-  { "ranks", 'n', OPTION_NUMBER, FIELD(ranks), 1, MAX_PLANNED, "RANKS", \
-      "ranks of the plan (default: the product of the mesh's fixed axes)" }
+  { \
+    "ranks", 'n', OPTION_NUMBER, FIELD(ranks), 1, MAX_PLANNED, "RANKS", \
+      "ranks of the plan (default: the product of the mesh's fixed axes)" \
+  }
 #define OPTION_MACHINE \
-  { "machine", 0, OPTION_TEXT, FIELD(machine), 0, 0, "NAME|FILE", \
-      "the machine: a name of `ccn machine`, a file, or this: measured now (default: h200)" }
+  { \
+    "machine", 0, OPTION_TEXT, FIELD(machine), 0, 0, "NAME|FILE", \
+      "the machine: a name of `ccn machine`, a file, or this: measured now (default: h200)" \
+  }
 #define OPTION_TRACE \
-  { "trace", 0, OPTION_TEXT, FIELD(trace), 0, 0, "FILE", \
-      "what each rank does when, as Chrome trace events; - is stdout" }
+  { \
+    "trace", 0, OPTION_TEXT, FIELD(trace), 0, 0, "FILE", \
+      "what each rank does when, as Chrome trace events; - is stdout" \
+  }
 #define OPTION_WHICH \
-  { "algorithm", 'a', OPTION_TEXT, FIELD(algorithm), 0, 0, "NAME", \
-      "for all collectives that it does, a name of `ccn algo` (default: as schedules say, else direct)" }
+  { \
+    "algorithm", 'a', OPTION_TEXT, FIELD(algorithm), 0, 0, "NAME", \
+      "for all collectives that it does, a name of `ccn algo` (default: as schedules say, else direct)" \
+  }
 
 static const option run_options[] = {
   {"ranks", 'n', OPTION_NUMBER, FIELD(ranks), 1, MAX_PLANNED, "RANKS",
@@ -43,7 +51,11 @@ static const option run_options[] = {
   {"check-nan", 0, OPTION_FLAG, FIELD(check_nan), 0, 0, NULL,
    "stop at the first op that makes a NaN out of none"},
   {"backend", 0, OPTION_TEXT, FIELD(backend), 0, 0, "NAME",
-   "who executes programs: reference, the interpreter (default); plan, the interpreter through the plan; sim, nobody: virtual time"},
+   "who executes programs: reference, the interpreter; local, compiled kernels; plan, the interpreter through the plan; sim, nobody: virtual time"},
+  {"workers", 0, OPTION_NUMBER, FIELD(workers), 1, 64, "THREADS",
+   "of --backend local: threads that share the ranks (default: one a core, where a step is worth it)"},
+  {"hang-timeout", 0, OPTION_NUMBER, FIELD(hang_timeout), 1, 86400, "SECONDS",
+   "of --backend local: ends with status 4 when nothing has moved for so long (default: 60)"},
   OPTION_MACHINE,
   OPTION_WHICH,
   OPTION_TRACE,
@@ -73,12 +85,14 @@ static const option dump_options[] = {
 static const option plan_options[] = {
   {"define", 'D', OPTION_WORDS, FIELD(sizes), 0, 0, "SIZE",
    "with PROGRAM: N=1000, 'len(ws)=2', ps=1000,64x32; the script is not run (may be repeated)"},
-  {"schedule", 0, OPTION_TEXT, FIELD(schedule), 0, 0, "NAME", "the program with this schedule: zero, 'zero(gsum)'"},
+  {"schedule", 0, OPTION_TEXT, FIELD(schedule), 0, 0, "NAME",
+   "the program with this schedule: zero, 'zero(gsum)'"},
   OPTION_MACHINE,
   OPTION_WHICH,
   OPTION_TRACE,
   OPTION_PLANNED,
-  {"json", 0, OPTION_FLAG, FIELD(json), 0, 0, NULL, "the plans as JSON, one object a line; errors as JSON on stderr"},
+  {"json", 0, OPTION_FLAG, FIELD(json), 0, 0, NULL,
+   "the plans as JSON, one object a line; errors as JSON on stderr"},
   OPTION_HELP,
   OPTION_END,
 };
@@ -95,12 +109,15 @@ static const option explain_options[] = {
   OPTION_END,
 };
 static const option algo_options[] = {
-  {"algorithm", 'a', OPTION_TEXT, FIELD(algorithm), 0, 0, "NAME", "which one; without it all names are listed"},
+  {"algorithm", 'a', OPTION_TEXT, FIELD(algorithm), 0, 0, "NAME",
+   "which one; without it all names are listed"},
   {"ranks", 'n', OPTION_NUMBER, FIELD(members), 1, 1024, "RANKS", "of how many ranks (default: 4)"},
-  {"root", 0, OPTION_NUMBER, FIELD(root), 0, 1023, "RANK", "of reduce, gather, broadcast and scatter (default: 0)"},
+  {"root", 0, OPTION_NUMBER, FIELD(root), 0, 1023, "RANK",
+   "of reduce, gather, broadcast and scatter (default: 0)"},
   {"chunks", 0, OPTION_NUMBER, FIELD(chunks), 1, 64, "N", "into how many each slice is cut (default: 1)"},
   {"group", 0, OPTION_NUMBER, FIELD(group), 1, 1024, "RANKS", "neighbours a group, of hierarchical"},
-  {"by", 0, OPTION_NUMBER, FIELD(by), -1023, 1023, "RANKS", "how far shift and permute go around (default: 1)"},
+  {"by", 0, OPTION_NUMBER, FIELD(by), -1023, 1023, "RANKS",
+   "how far shift and permute go around (default: 1)"},
   {"text", 0, OPTION_FLAG, FIELD(text), 0, 0, NULL, "the text form, which reads back, instead of a table"},
   {"json", 0, OPTION_FLAG, FIELD(json), 0, 0, NULL, "the same as JSON; errors as JSON on stderr"},
   OPTION_HELP,
@@ -151,10 +168,12 @@ static const command commands[] = {
    "COLLECTIVE is allreduce, reducescatter, allgather, reduce, broadcast, gather, scatter, alltoall, shift or permute.\n"
    "A FILE, or - for standard input, holds an algorithm as text or JSON; it is validated.",
    "ccn algo allreduce -n 5 --algorithm ring", algo_options, 0, 1, false, command_algo},
-  {"plan", "plan FILE [PROGRAM] [options]", "what the steps of programs cost: bytes, time, and what bounds it",
+  {"plan", "plan FILE [PROGRAM] [options]",
+   "what the steps of programs cost: bytes, time, and what bounds it",
    "The script runs with its programs recorded, not executed; of each that it calls the plan is shown. With PROGRAM and\n"
    "-D only that program is planned, from given sizes. PROGRAM is adam, optim.adam, adam@zero or 'adam@zero(gsum)'.",
-   "ccn plan examples/adam_mixed.ccn adam_mixed -n 8 -D N=1000000000", plan_options, 1, 2, false, command_plan},
+   "ccn plan examples/adam_mixed.ccn adam_mixed -n 8 -D N=1000000000", plan_options, 1, 2, false,
+   command_plan},
   {"machine", "machine [NAME | FILE] [options]", "machines that plans are made for",
    "Without a word, lists the names. A machine is shown as text; a file is read and shown.",
    "ccn machine --measure", machine_options, 0, 1, false, command_machine},
@@ -195,6 +214,7 @@ static void help(FILE *out) {
         "  1  the program is wrong or failed\n"
         "  2  the command line is wrong\n"
         "  3  the environment: a file is missing or cannot be written, memory ended\n"
+        "  4  nothing moved for --hang-timeout seconds\n"
         "  130  interrupted by Ctrl-C\n\n"
         "environment:\n"
         "  NO_COLOR  if set and not empty: no colour, on a terminal either\n\n"

@@ -16,6 +16,7 @@ enum {
   EXIT_PROGRAM = 1,     /* the CCN program is wrong or failed */
   EXIT_USAGE = 2,       /* the command line is wrong */
   EXIT_ENVIRONMENT = 3, /* a file, memory, the machine */
+  EXIT_HANG = 4,        /* nothing moved for --hang-timeout seconds */
   EXIT_DEFECT = 70      /* a defect of CCN itself */
 };
 
@@ -26,30 +27,32 @@ typedef struct words {
 
 /* What the command line said; zeroed at first. */
 typedef struct arguments {
-  int ranks;         /* -n; 0: not given */
-  bool check_nan;    /* --check-nan */
-  const char *backend; /* --backend */
-  bool json;         /* --json */
-  bool help;         /* --help */
-  const char *stage; /* --stage */
-  bool check;        /* --check */
-  bool show_diff;    /* --diff of fmt */
-  bool to_stdout;    /* --stdout */
-  const char *diff;   /* --diff */
-  const char *report; /* --report */
-  bool times;         /* --time-passes */
-  words after;        /* --dump-after, once for each */
-  const char *algorithm; /* --algorithm */
-  bool text;             /* --text */
-  const char *machine;  /* --machine */
-  const char *schedule; /* --schedule */
-  const char *trace;    /* --trace */
-  words sizes;          /* -D, once for each */
-  bool measure;         /* --measure */
+  int ranks;                            /* -n; 0: not given */
+  bool check_nan;                       /* --check-nan */
+  const char *backend;                  /* --backend */
+  int workers;                          /* --workers; 0: not given */
+  int hang_timeout;                     /* --hang-timeout; 0: not given */
+  bool json;                            /* --json */
+  bool help;                            /* --help */
+  const char *stage;                    /* --stage */
+  bool check;                           /* --check */
+  bool show_diff;                       /* --diff of fmt */
+  bool to_stdout;                       /* --stdout */
+  const char *diff;                     /* --diff */
+  const char *report;                   /* --report */
+  bool times;                           /* --time-passes */
+  words after;                          /* --dump-after, once for each */
+  const char *algorithm;                /* --algorithm */
+  bool text;                            /* --text */
+  const char *machine;                  /* --machine */
+  const char *schedule;                 /* --schedule */
+  const char *trace;                    /* --trace */
+  words sizes;                          /* -D, once for each */
+  bool measure;                         /* --measure */
   int members, root, chunks, group, by; /* of algo */
-  words watch;       /* --watch, once for each */
-  words plain;       /* words that are no options */
-  words script;      /* words after -- */
+  words watch;                          /* --watch, once for each */
+  words plain;                          /* words that are no options */
+  words script;                         /* words after -- */
 } arguments;
 
 typedef enum option_kind { OPTION_FLAG, OPTION_NUMBER, OPTION_TEXT, OPTION_WORDS } option_kind;

@@ -70,8 +70,8 @@ static ccn_status find_machine(const arguments *a, ccn_context *c, ccn_plan_desc
   return status;
 }
 
-static ccn_status write_plan(const arguments *a, ccn_context *c, const char *name, const char *text, size_t size,
-                             const char *program, const char *format) {
+static ccn_status write_plan(const arguments *a, ccn_context *c, const char *name, const char *text,
+                             size_t size, const char *program, const char *format) {
   ccn_plan_desc d;
   growing machine = {NULL, 0, 0, false}, trace = {NULL, 0, 0, false};
   memset(&d, 0, sizeof d);
@@ -101,7 +101,8 @@ ccn_status simulate(const arguments *a, ccn_context *c, const char *name, const 
   return write_plan(a, c, name, text, size, NULL, "time");
 }
 
-static ccn_status do_plan(const arguments *a, ccn_context *c, const char *name, const char *text, size_t size) {
+static ccn_status do_plan(const arguments *a, ccn_context *c, const char *name, const char *text,
+                          size_t size) {
   const char *program = a->plain.n > 1 ? a->plain.at[1] : NULL;
   char full[512];
   if (a->schedule) {
@@ -125,9 +126,10 @@ int command_plan(const arguments *a) {
   return with_file(&planned, a->plain.at[0], do_plan);
 }
 
-/* ---- machines -------------------------------------------------------------------------------------------------- */
+/* ---- machines ------------------------------------------------------------------------------------ */
 
-static ccn_status measure(const arguments *a, ccn_context *c, const char *name, const char *text, size_t size) {
+static ccn_status measure(const arguments *a, ccn_context *c, const char *name, const char *text,
+                          size_t size) {
   (void)a, (void)name, (void)text, (void)size;
   return ccn_machine_measure(c, terminal_print, NULL);
 }
@@ -135,7 +137,8 @@ static ccn_status measure(const arguments *a, ccn_context *c, const char *name, 
 static const char nothing[] = "";
 
 /* A plan of an empty script: the machine is read. */
-static ccn_status read_machine(const arguments *a, ccn_context *c, const char *name, const char *text, size_t size) {
+static ccn_status read_machine(const arguments *a, ccn_context *c, const char *name, const char *text,
+                               size_t size) {
   ccn_plan_desc d;
   growing t = {NULL, 0, 0, false}, dropped = {NULL, 0, 0, false};
   (void)a;

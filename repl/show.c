@@ -156,10 +156,13 @@ typedef struct pieces {
   double bytes;
 } pieces;
 
-/* Copies share their memory; of nothing there is none. */
-static bool same_piece(const ccn_piece *a, const ccn_piece *b) {
-  if (a->bytes || b->bytes) return a->data == b->data;
-  return memcmp(a->extent, b->extent, (size_t)a->ndim * sizeof *a->extent) == 0;
+/* Pieces of one place are copies, unless each rank has its own value there; then those are that share memory. */
+static bool same_piece(const pieces *p, const ccn_piece *a, const ccn_piece *b) {
+  const char *place = p->info.placement;
+  const size_t n = (size_t)a->ndim * sizeof *a->extent;
+  if (memcmp(a->extent, b->extent, n) != 0) return false;
+  if (a->bytes && (strstr(place, "local") || strstr(place, "partial"))) return a->data == b->data;
+  return !a->bytes || memcmp(a->start, b->start, n) == 0;
 }
 
 static ccn_status find_pieces(ccn_tensor *t, pieces *p) {
@@ -172,7 +175,7 @@ static ccn_status find_pieces(ccn_tensor *t, pieces *p) {
     if (!p->held[r]) continue;
     p->twin[r] = r;
     for (uint32_t k = 0; k < r && p->twin[r] == r; k++)
-      if (p->held[k] && same_piece(&p->at[k], &p->at[r])) p->twin[r] = p->twin[k];
+      if (p->held[k] && same_piece(p, &p->at[k], &p->at[r])) p->twin[r] = p->twin[k];
     if (p->twin[r] == r) p->groups++;
     if (!p->holders++ || p->at[r].bytes < p->least) p->least = p->at[r].bytes;
     if (p->at[r].bytes > p->most) p->most = p->at[r].bytes;

@@ -1,12 +1,16 @@
 /* execute.c: one call: memory of its values, steps in order, results and stores.
  *
- * Arguments are read where they lie. One that is stored is written in place if it belongs to this call alone and
- * nothing behind the first write can fail; else in a copy, which takes its place at the end. So each rank has its own
- * copy of a replicated tensor once a program has stored into it, and the next call makes none.
+ * Arguments are read where they lie. One that is stored is written in place if it belongs to this call
+ * alone and nothing behind the first write can fail; else in a copy, which takes its place at the end. So
+ * each rank has its own copy of a replicated tensor once a program has stored into it, and the next call
+ * makes none.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine.h"
 
-enum { WRAPPED = UINT32_MAX / 2 }; /* references of a buffer that nobody frees */
+enum {
+  WRAPPED = UINT32_MAX / 2, /* references of a buffer that nobody frees */
+  COLLECT_FROM = 1 << 16    /* bytes that are worth a collection at the statement's end */
+};
 
 void *ccn__local_place(const ccn__local_run *e, uint32_t buffer, uint32_t rank) {
   const ccn__buffer *b = &e->p->buffers.at[buffer];
@@ -15,7 +19,7 @@ void *ccn__local_place(const ccn__local_run *e, uint32_t buffer, uint32_t rank) 
   return m ? m->data : NULL;
 }
 
-/* ---- values for evaluators ------------------------------------------------------------------------------------- */
+/* ---- values for evaluators -------------------------------------------------------------------------- */
 
 /* Whether the step that runs may write the memory while somebody still reads it. */
 static bool overwritten(const ccn__step *t, uint32_t buffer) {
@@ -86,12 +90,13 @@ static void let_go(ccn__local_run *e, const ccn__step *t) {
   }
 }
 
-/* ---- steps ----------------------------------------------------------------------------------------------------- */
+/* ---- steps ------------------------------------------------------------------------------------------ */
 
 static void evaluate(ccn__local_run *e, const ccn__step *t) {
   for (uint32_t k = 0; k < t->nnodes; k++) {
     const ccn__node *n = &e->p->g->nodes.at[t->node[k]];
     for (uint32_t j = n->op == CCN__OP_UPDATE; j < n->nin; j++) ensure_for(e, n->in[j], t);
+    atomic_store_explicit(&e->at, t->node[k], memory_order_relaxed);
     if (e->made[t->node[k]] != e->now) ccn__run_node(e->r, t->node[k]);
     e->made[t->node[k]] = e->now;
   }
@@ -108,7 +113,8 @@ static void copy_plainly(ccn__local_run *e, const ccn__step *t) {
     for (uint32_t r = 0; r < e->p->world; r++) {
       const size_t bytes = (size_t)ccn__plan_bytes(e->p, t->access[k].value, r);
       if (bytes)
-        memcpy(ccn__local_place(e, t->access[k + 1].buffer, r), ccn__local_place(e, t->access[k].buffer, r), bytes);
+        memcpy(ccn__local_place(e, t->access[k + 1].buffer, r), ccn__local_place(e, t->access[k].buffer, r),
+               bytes);
     }
 }
 
@@ -133,6 +139,7 @@ static void copy_step(ccn__local_run *e, const ccn__step *t) {
 static void run_step(ccn__local_run *e, uint32_t i, bool bound) {
   const ccn__step *t = &e->p->steps.at[i];
   e->now++;
+  if (t->nnodes) atomic_store_explicit(&e->at, t->node[0], memory_order_relaxed);
   if (bound) e->stored |= e->q->step[i].stores;
   if (t->kind == CCN__STEP_COPY) {
     if (e->q->step[i].plain) copy_plainly(e, t);
@@ -162,7 +169,7 @@ static void run_steps(ccn__local_run *e, uint32_t from, uint32_t to, bool bound)
   }
 }
 
-/* ---- memory of a call ------------------------------------------------------------------------------------------ */
+/* ---- memory of a call ------------------------------------------------------------------------------- */
 
 static bool alone(const ccn__exec *x, uint32_t param, const ccn__buf *b) {
   if (b->refs != 1) return false;
@@ -172,12 +179,20 @@ static bool alone(const ccn__exec *x, uint32_t param, const ccn__buf *b) {
   return true;
 }
 
+/* Results never stand in the host's memory. */
+static bool is_returned(const ccn__local_run *e, uint32_t buffer) {
+  for (uint32_t k = 0; k < e->p->g->noutputs; k++)
+    if (e->p->result[k] == buffer) return true;
+  return false;
+}
+
 static ccn__buf *argument(ccn__local_run *e, uint32_t buffer, uint32_t rank) {
   const uint32_t param = e->p->buffers.at[buffer].param;
   const ccn__exec *x = e->r->x;
   ccn__buf *b = x->arg[param]->buf[rank];
   if (!b || !e->q->written[buffer]) return b;
-  if (e->q->lendable[buffer] && !e->r->rt->trial && alone(x, param, b)) return b;
+  const bool lent = b->outside && is_returned(e, buffer);
+  if (e->q->lendable[buffer] && !e->r->rt->trial && !lent && alone(x, param, b)) return b;
   ccn__buf *own = ccn__buf_room(&e->r->pool, b->bytes);
   if (b->bytes) memcpy(own->data, b->data, b->bytes);
   return own;
@@ -210,11 +225,15 @@ static void get_memory(ccn__local_run *e) {
     }
 }
 
-/* ---- results and stores ---------------------------------------------------------------------------------------- */
+/* ---- results and stores ----------------------------------------------------------------------------- */
 
 /* A buffer of the run's memory; a second tensor with the same one shares it. */
 static ccn__buf *hand_over(ccn__local_run *e, ccn__buf *b) {
-  if (b->pool == &e->r->rt->pool) return ccn__buf_ref(b);
+  if (b->pool == &e->r->rt->pool) {
+    /* if nobody keeps the result, the next call should find the argument alone again */
+    if (b->bytes >= COLLECT_FROM) e->r->rt->next_collect = 0;
+    return ccn__buf_ref(b);
+  }
   ccn__buf_move(b, &e->r->rt->pool);
   return b;
 }
@@ -265,13 +284,14 @@ static void finish(ccn__local_run *e) {
   }
 }
 
-/* ---- a call ---------------------------------------------------------------------------------------------------- */
+/* ---- a call ----------------------------------------------------------------------------------------- */
 
 static void run(ccn__run *r, void *user) {
   ccn__local_run *e = user;
   const ccn__plan *p = e->p;
   const uint32_t steady = e->q->last_unsteady;
   e->r = r;
+  ccn__local_watch(e->l, r->rt, e);
   get_memory(e);
   make_results(e);
   run_steps(e, 0, steady, false);
@@ -281,6 +301,7 @@ static void run(ccn__run *r, void *user) {
   }
   run_steps(e, steady, p->steps.n, true);
   finish(e);
+  ccn__local_watch(e->l, r->rt, NULL);
 }
 
 static bool is_looked_at(const ccn__exec *x) { /* value by value, as only the interpreter has them */
@@ -295,16 +316,18 @@ void ccn__local_execute(ccn__exec *x) {
     ccn__interp(x);
     return;
   }
+  ccn__local_run e = {.l = l}; /* the watchdog looks at it until the call has ended */
   l->busy = true;
   CCN__TRY(l->heap, trap)
   {
-    ccn__local_run e = {.l = l, .q = ccn__local_ready(l, x)};
+    e.q = ccn__local_ready(l, x);
     e.p = e.q->plan;
     ccn__interp_with(x, run, &e);
   }
   CCN__CATCH(l->heap, trap)
   {
     l->busy = false;
+    ccn__local_watch(l, x->rt, NULL);
     ccn__throw(l->heap, trap.status);
   }
   l->busy = false;

@@ -3,11 +3,12 @@
 #include "engine.h"
 
 enum {
-  CHUNK = 16 * 1024,          /* elements between two looks at the clock */
+  CHUNK = 16 * 1024,            /* elements between two looks at the clock */
+  WORTH_WORKERS = 32 * 1024,    /* elements of a phase that threads share */
   STREAM_FROM = 4 * 1024 * 1024 /* bytes that a kernel writes to peers on a rank: beyond the caches */
 };
 
-/* ---- values in parts ------------------------------------------------------------------------------------------- */
+/* ---- values in parts -------------------------------------------------------------------------------- */
 
 /* The axes over which the parts of a reduction over all dims lie. */
 static uint8_t tree_axes(const ccn__local_run *e, ccn__id reduce) {
@@ -99,7 +100,7 @@ static void give_parts(ccn__local_run *e, const ccn__kern *k, const ccn__bound *
   }
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------------------- */
 
 static uint64_t flags_of(const ccn__kern *k, uint32_t rank) {
   int64_t sent = 0;
@@ -137,16 +138,71 @@ void ccn__local_bind(ccn__local_run *e, uint32_t step) {
     ccn__kern_bind(k, r, (void *const *const *)b->base, (void **)(uintptr_t)b->args[r].ptr);
 }
 
-/* ---- stepping -------------------------------------------------------------------------------------------------- */
+/* ---- stepping --------------------------------------------------------------------------------------- */
 
-static void loop(ccn__local_run *e, const ccn__ready_step *s, const ccn__bound *b, uint32_t index, uint32_t rank) {
-  const int64_t count = s->kern->loops.at[index].count[rank];
-  for (int64_t at = 0; at < count;) {
-    const int64_t to = ccn__kern_chunk(s->kern, index, rank, at, CHUNK);
-    s->fn[index](&b->args[rank], at, to);
+/* Steps [from, to) of a kernel, in which ranks do not meet: each worker does them for some ranks. */
+typedef struct phase {
+  ccn__local_run *e;
+  const ccn__ready_step *s;
+  const ccn__step *t;
+  const ccn__bound *b;
+  uint32_t from, to, workers;
+  _Atomic bool stop; /* interrupted: worker 0, the caller's thread, has seen it */
+} phase;
+
+static bool is_late(ccn__rt *rt) {
+  if (rt->interrupted || (rt->interrupt && *rt->interrupt)) return true;
+  return rt->deadline && ccn__now_ms() >= rt->deadline;
+}
+
+static void loop(phase *f, uint32_t index, uint32_t rank, uint32_t worker) {
+  const ccn__kern *k = f->s->kern;
+  const int64_t count = k->loops.at[index].count[rank];
+  for (int64_t at = 0; at < count && !f->stop;) {
+    const int64_t to = ccn__kern_chunk(k, index, rank, at, CHUNK);
+    f->s->fn[index](&f->b->args[rank], at, to);
     at = to;
-    if (!e->stored) ccn__rt_poll(e->r->rt);
+    if (worker == 0) ccn__rt_moved(f->e->r->rt);
+    if (worker == 0 && !f->e->stored && is_late(f->e->r->rt)) f->stop = true;
   }
+}
+
+static void work(void *user, uint32_t worker) {
+  phase *f = user;
+  const ccn__kern *k = f->s->kern;
+  for (uint32_t r = worker; r < k->world; r += f->workers) {
+    if (!ccn__plan_does(f->e->p, f->t, r)) continue;
+    for (uint32_t i = f->from; i < f->to && !f->stop; i++) {
+      if (k->steps.at[i].kind == CCN__KSTEP_LOOP) loop(f, k->steps.at[i].index, r, worker);
+      else ccn__kern_step(k, i, r, (void *const *const *)f->b->base);
+    }
+  }
+}
+
+/* Elements that the loops of a phase go through, on all ranks. */
+static int64_t elements(const phase *f) {
+  const ccn__kern *k = f->s->kern;
+  int64_t n = 0;
+  for (uint32_t i = f->from; i < f->to; i++)
+    for (uint32_t r = 0; k->steps.at[i].kind == CCN__KSTEP_LOOP && r < k->world; r++)
+      n += k->loops.at[k->steps.at[i].index].count[r];
+  return n;
+}
+
+static ccn__workers *workers_for(ccn__local_run *e, int64_t n) {
+  const ccn_options *o = e->r->rt->options;
+  const uint32_t given = o && o->workers > 0 ? (uint32_t)o->workers : 0;
+  if (e->p->world == 1 || (!given && n < WORTH_WORKERS)) return NULL;
+  if (!e->l->workers) e->l->workers = ccn__workers_open(given ? given : ccn__usable_cores());
+  return e->l->workers;
+}
+
+static void run_phase(phase *f) {
+  ccn__workers *w = workers_for(f->e, elements(f));
+  f->workers = w ? ccn__workers_count(w) : 1;
+  if (w) ccn__workers_run(w, work, f);
+  else work(f, 0);
+  while (f->stop) ccn__rt_poll(f->e->r->rt); /* throws when it looks at the clock */
 }
 
 static bool failed(const ccn__kern *k, const ccn__bound *b) {
@@ -166,20 +222,14 @@ static void last_copies(ccn__local_run *e, const ccn__ready_step *s, const ccn__
 bool ccn__local_kernel(ccn__local_run *e, uint32_t step) {
   const ccn__ready_step *s = &e->q->step[step];
   const ccn__kern *k = s->kern;
-  const ccn__step *t = &e->p->steps.at[step];
   ccn__bound *b = &e->bound[step];
   take_parts(e, k, b);
   for (uint32_t r = 0; r < k->world; r++)
     for (uint32_t i = 0; i < k->faults.n; i++) b->args[r].fault[i] = 0;
   for (uint32_t from = 0, to; from < k->steps.n; from = to) {
     for (to = from + 1; to < k->steps.n && k->steps.at[to].kind != CCN__KSTEP_SYNC;) to++;
-    for (uint32_t r = 0; r < k->world; r++) {
-      if (!ccn__plan_does(e->p, t, r)) continue;
-      for (uint32_t i = from; i < to; i++) {
-        if (k->steps.at[i].kind == CCN__KSTEP_LOOP) loop(e, s, b, k->steps.at[i].index, r);
-        else ccn__kern_step(k, i, r, (void *const *const *)b->base);
-      }
-    }
+    phase f = {.e = e, .s = s, .t = &e->p->steps.at[step], .b = b, .from = from, .to = to};
+    run_phase(&f);
   }
   if (failed(k, b)) return false;
   last_copies(e, s, b);

@@ -6,8 +6,8 @@
 
 #include "interp.h"
 
-/* As ccn__interp: the same results, bit for bit, the same errors, and nothing stored when it throws. Plans, code and
- * memory stay with the runtime (rt->engine) for the next call with the same sizes. */
+/* As ccn__interp: the same results, bit for bit, the same errors, and nothing stored when it throws.
+ * Plans, code and memory stay with the runtime (rt->engine) for the next call with the same sizes. */
 void ccn__local_execute(ccn__exec *x);
 
 #endif

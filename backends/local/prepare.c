@@ -1,10 +1,11 @@
-/* prepare.c: plans made ready: kernels of their steps, their code, what may be written in place; kept by sizes.
+/* prepare.c: plans made ready: kernels of their steps, their code, what may be written in place; kept by
+ * sizes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine.h"
 
 enum { PLANS_KEPT = 128 };
 
-/* ---- found again ----------------------------------------------------------------------------------------------- */
+/* ---- found again ------------------------------------------------------------------------------------ */
 
 static bool same_members(const ccn__members *x, const ccn__members *y) {
   return x->k == y->k && memcmp(x->at, y->at, x->k * sizeof x->at[0]) == 0;
@@ -27,7 +28,7 @@ static void forget(ccn__local *l) {
   l->nplans = 0;
 }
 
-/* ---- kernels --------------------------------------------------------------------------------------------------- */
+/* ---- kernels ---------------------------------------------------------------------------------------- */
 
 static bool in_step(const ccn__step *t, ccn__id id) {
   for (uint32_t k = 0; k < t->nnodes; k++)
@@ -56,7 +57,8 @@ static void with_names(const ccn__plan *p, const ccn__step *t, ccn__arena *a, cc
   in->nnodes = n;
 }
 
-static const char *slot_fits(const ccn__plan *p, const ccn__step *t, const ccn__kern *k, const ccn__kslot *s) {
+static const char *slot_fits(const ccn__plan *p, const ccn__step *t, const ccn__kern *k,
+                             const ccn__kslot *s) {
   if (s->kind == CCN__KSLOT_SCRATCH || s->parts) return NULL;
   if (p->parts[s->node]) return "a value is owed in parts";
   if (p->buffer[s->node] == CCN__NO_BUFFER) return "a value has no memory";
@@ -75,7 +77,8 @@ static bool finished(const ccn__kern *k, uint32_t slot) {
 
 static bool must_move(const ccn__kern *k, const ccn__ready_step *s, uint32_t out) {
   for (uint32_t i = 0; i < k->slots.n; i++)
-    if (k->slots.at[i].kind == CCN__KSLOT_IN && s->buffer[i] == s->buffer[out] && !ccn__kern_may_alias(k, i, out))
+    if (k->slots.at[i].kind == CCN__KSLOT_IN && s->buffer[i] == s->buffer[out] &&
+        !ccn__kern_may_alias(k, i, out))
       return true;
   return false;
 }
@@ -104,7 +107,8 @@ static const char *place_slots(ccn__ready *q, const ccn__step *t, ccn__kern *k, 
       s->buffer[i] = CCN__NO_BUFFER;
     }
     if (s->buffer[i] != CCN__NO_BUFFER) continue;
-    for (uint32_t r = 0; r < k->world; r++) most = k->slots.at[i].bytes[r] > most ? k->slots.at[i].bytes[r] : most;
+    for (uint32_t r = 0; r < k->world; r++)
+      most = k->slots.at[i].bytes[r] > most ? k->slots.at[i].bytes[r] : most;
     s->scratch[i] = at;
     at += padded(most);
   }
@@ -124,11 +128,8 @@ static void make_kernel(ccn__local *l, ccn__ready *q, ccn__exec *x, const ccn__s
   if (s->fn) s->kern = k;
   else s->why = ccn__arena_printf(&q->arena, "%s", s->why);
 }
-/*XXX*/
-#include <stdio.h>
-#include <stdlib.h>
 
-/* ---- what may fail --------------------------------------------------------------------------------------------- */
+/* ---- what may fail ---------------------------------------------------------------------------------- */
 
 static bool is_plain_copy(const ccn__plan *p, const ccn__step *t) {
   if (t->kind != CCN__STEP_COPY) return false;
@@ -172,7 +173,7 @@ static void find_lendable(ccn__ready *q) {
     }
 }
 
-/* ---- a plan ---------------------------------------------------------------------------------------------------- */
+/* ---- a plan ----------------------------------------------------------------------------------------- */
 
 static void keep_sizes(ccn__ready *q, const ccn__exec *x) {
   q->sym = CCN__NEWN(&q->arena, int64_t, x->g->symbols.n + 1);
@@ -204,17 +205,17 @@ ccn__ready *ccn__local_ready(ccn__local *l, ccn__exec *x) {
     if (t->kind == CCN__STEP_KERNEL || t->kind == CCN__STEP_COLLECTIVE || t->kind == CCN__STEP_OP)
       if (t->chunk == 0) make_kernel(l, q, x, t, &q->step[i]);
   }
-  for (uint32_t i = 0; getenv("CCNTRACE") && i < q->plan->steps.n; i++)
-    printf("step %u %s %s: %s\n", i, ccn__step_kind_name[q->plan->steps.at[i].kind], q->plan->steps.at[i].nnodes ? ccn__node_name(&x->g->nodes.at[q->plan->steps.at[i].node[0]]) : "", q->step[i].kern ? "kernel" : q->step[i].why ? q->step[i].why : "-");
   find_lendable(q);
   q->g = x->g;
   return q;
 }
 
-/* ---- the engine ------------------------------------------------------------------------------------------------ */
+/* ---- the engine ------------------------------------------------------------------------------------- */
 
 static void drop(ccn__engine *engine) {
   ccn__local *l = (ccn__local *)engine;
+  ccn__local_watch_end(l);
+  ccn__workers_close(l->workers);
   forget(l);
   ccn__jit_close(l->jit);
   ccn__pool_clear(&l->pool);

@@ -1,5 +1,5 @@
-/* sim_algorithm.c: a collective algorithm in virtual time: channels step through their programs, each event at its
- * time, earliest first.
+/* sim_algorithm.c: a collective algorithm in virtual time: channels step through their programs, each event
+ * at its time, earliest first.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "algorithm_engine.h"
 #include "sim.h"
@@ -16,17 +16,17 @@ typedef struct timing {
   ccn__collective_cost *cost;
   ccn__algo_engine e;
   CCN__VEC(event) heap;
-  double *done;              /* of each step */
-  double *arrives, *freed;   /* of each slot of a connection */
+  double *done;               /* of each step */
+  double *arrives, *freed;    /* of each slot of a connection */
   double *out_free, *in_free; /* of each port: level * nranks + port */
-  uint32_t *port;            /* of each level and member: shared ports have the number of their first member */
-  uint32_t widest;           /* level that joins all members */
+  uint32_t *port;  /* of each level and member: shared ports have the number of their first member */
+  uint32_t widest; /* level that joins all members */
   /* direct accesses since the last barrier of each channel number: [number][level][port] */
   int64_t *loaded_out, *loaded_in;
   double *phase; /* of each number: when the last barrier let go, or the latest arrival since */
 } timing;
 
-/* ---- events ---------------------------------------------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------------------------------- */
 
 static bool earlier(event x, event y) { return x.at < y.at || (x.at == y.at && x.channel < y.channel); }
 
@@ -52,7 +52,7 @@ static event pop(timing *t) {
   return first;
 }
 
-/* ---- sizes ----------------------------------------------------------------------------------------------------- */
+/* ---- sizes --------------------------------------------------------------------------------------- */
 
 static int64_t side(const timing *t, uint32_t rank, uint8_t buf, uint32_t first, const ccn__algo_step *s,
                     uint32_t stride, int64_t *out_bytes) {
@@ -76,7 +76,7 @@ static uint32_t port_of(const timing *t, uint32_t level, uint32_t rank) {
   return level * t->a->nranks + t->port[level * t->a->nranks + rank];
 }
 
-/* ---- moving bytes ---------------------------------------------------------------------------------------------- */
+/* ---- moving bytes -------------------------------------------------------------------------------- */
 
 /* Between two barriers. */
 static void access_peer(timing *t, uint32_t number, uint32_t from, uint32_t to, int64_t bytes) {
@@ -112,7 +112,7 @@ static double send(timing *t, uint32_t from, uint32_t to, int64_t bytes, double 
   return left;
 }
 
-/* ---- steps ----------------------------------------------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------------------------------- */
 
 /* What the step does to memory and peers; gives when it is done. */
 static double carry_out(timing *t, uint32_t c, const ccn__algo_step *s, uint32_t at, double now) {
@@ -166,14 +166,15 @@ static void finish(timing *t, uint32_t c, double end) {
 
 static double later(double x, double y) { return x > y ? x : y; }
 
-/* When channel c's next step can begin, from `now` on; false: not before somebody else has done something, and who
- * does wakes it. */
+/* When channel c's next step can begin, from `now` on; false: not before somebody else has done something,
+ * and who does wakes it. */
 static bool can_begin(timing *t, uint32_t c, double *now) {
   ccn__algo_engine *e = &t->e;
   const ccn__algo_step *s = ccn__engine_step(e, c, e->pc[c]);
   const uint32_t at = e->first_step[c] + e->pc[c];
   if (s->after_channel != CCN__NO_CHANNEL) {
-    const uint32_t x = e->first_channel[e->rank_of[c]] + s->after_channel, i = e->first_step[x] + s->after_step;
+    const uint32_t x = e->first_channel[e->rank_of[c]] + s->after_channel,
+                   i = e->first_step[x] + s->after_step;
     if (e->pc[x] <= s->after_step) {
       e->next_waiting[c] = e->waiting[i];
       e->waiting[i] = c;
@@ -233,7 +234,7 @@ static void go_on(timing *t, event v) {
   }
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------------------------------- */
 
 static void find_ports(timing *t) {
   const uint32_t n = t->a->nranks;

@@ -19,18 +19,18 @@ typedef struct running {
   ccn__sim_result *out;
   bool trace;
   ccn__arena *arena;
-  double *clock;               /* of each rank, between epochs */
-  double *links, *computes;    /* until when each rank's are in use */
-  lane *lane;                  /* rank * nstreams + stream */
-  double *ended;               /* of each step of the epoch and rank; negative: not yet */
-  uint32_t *there;             /* of each step of the epoch and first rank of a group: who has arrived */
-  uint32_t from, to;           /* the epoch's steps */
+  double *clock;            /* of each rank, between epochs */
+  double *links, *computes; /* until when each rank's are in use */
+  lane *lane;               /* rank * nstreams + stream */
+  double *ended;            /* of each step of the epoch and rank; negative: not yet */
+  uint32_t *there;          /* of each step of the epoch and first rank of a group: who has arrived */
+  uint32_t from, to;        /* the epoch's steps */
   CCN__VEC(moment) heap;
 } running;
 
 enum { SAME_PASSES = 2 }; /* passes of equal length after which a loop is not simulated further */
 
-/* ---- events ---------------------------------------------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------------------------------- */
 
 static bool earlier(const moment *x, const moment *y) {
   if (x->at < y->at || x->at > y->at) return x->at < y->at;
@@ -59,7 +59,7 @@ static moment pop(running *u) {
   return first;
 }
 
-/* ---- groups ---------------------------------------------------------------------------------------------------- */
+/* ---- groups -------------------------------------------------------------------------------------- */
 
 static uint32_t group_size(const ccn__mesh *m, uint8_t group) {
   uint32_t n = 1;
@@ -83,7 +83,7 @@ static uint32_t member(const ccn__mesh *m, uint8_t group, uint32_t first, uint32
   return first;
 }
 
-/* ---- steps ----------------------------------------------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------------------------------- */
 
 static double *end_of(running *u, uint32_t step, uint32_t rank) {
   return &u->ended[(size_t)(step - u->from) * u->p->world + rank];
@@ -174,7 +174,7 @@ static void go_on(running *u, moment v) {
   }
 }
 
-/* ---- epochs and loops ------------------------------------------------------------------------------------------ */
+/* ---- epochs and loops ---------------------------------------------------------------------------- */
 
 static void epoch(running *u, uint32_t from, uint32_t to) {
   const uint32_t world = u->p->world, nstreams = u->p->nstreams;
@@ -228,7 +228,9 @@ static void range(running *u, uint32_t from, uint32_t to) {
       loop(u, i);
       end = t->end;
     } else {
-      while (end < to && u->p->steps.at[end].epoch == t->epoch && u->p->steps.at[end].kind != CCN__STEP_REPEAT) end++;
+      while (end < to && u->p->steps.at[end].epoch == t->epoch &&
+             u->p->steps.at[end].kind != CCN__STEP_REPEAT)
+        end++;
       epoch(u, i, end);
     }
     i = end;
@@ -244,8 +246,8 @@ static uint32_t longest_epoch(const ccn__plan *p) {
   return most_steps;
 }
 
-void ccn__sim_plan(ccn__arena *arena, const ccn__plan *p, const ccn__cost *cost, const ccn__sim_options *options,
-                   ccn__sim_result *out) {
+void ccn__sim_plan(ccn__arena *arena, const ccn__plan *p, const ccn__cost *cost,
+                   const ccn__sim_options *options, ccn__sim_result *out) {
   running u = {.p = p, .cost = cost, .out = out, .arena = arena, .trace = options->trace};
   const size_t n = (size_t)longest_epoch(p) * p->world;
   *out = (ccn__sim_result){.ended = CCN__NEWN(arena, double, p->world)};

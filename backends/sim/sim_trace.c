@@ -7,7 +7,8 @@ static const char *name_of(const ccn__plan *p, const ccn__step *t) {
   for (uint32_t k = 0; k < t->nnodes; k++) {
     const ccn__node *n = &p->g->nodes.at[t->node[k]];
     const bool collective = ccn__op_table[n->op].kind == CCN__KIND_COLLECTIVE;
-    if (!best || (n->name && !best->name) || (collective && ccn__op_table[best->op].kind != CCN__KIND_COLLECTIVE))
+    if (!best || (n->name && !best->name) ||
+        (collective && ccn__op_table[best->op].kind != CCN__KIND_COLLECTIVE))
       best = n;
   }
   if (!best || t->kind == CCN__STEP_COPY) return ccn__step_kind_name[t->kind];
@@ -21,7 +22,8 @@ void ccn__sim_trace(const ccn__plan *p, const ccn__sim_result *r, double offset,
     const char *name = name_of(p, t);
     ccn__text_puts(out, "{\"ph\": \"X\", \"name\": ");
     ccn__json_string(out, name, strlen(name));
-    ccn__text_printf(out, ", \"cat\": \"%s\", \"pid\": %u, \"tid\": %u, \"ts\": ", ccn__step_kind_name[t->kind],
+    ccn__text_printf(out,
+                     ", \"cat\": \"%s\", \"pid\": %u, \"tid\": %u, \"ts\": ", ccn__step_kind_name[t->kind],
                      e->rank, t->stream);
     ccn__text_float(out, (offset + e->start) * 1e6, false);
     ccn__text_puts(out, ", \"dur\": ");
@@ -32,14 +34,15 @@ void ccn__sim_trace(const ccn__plan *p, const ccn__sim_result *r, double offset,
   }
 }
 
-/* Letters for chunks of steps that compute, digits for those of steps that meet; # and = where nothing is cut. */
+/* Letters for chunks of steps that compute, digits for those of steps that meet; # and = where nothing is
+ * cut. */
 static char letter(const ccn__step *t) {
   if (t->chunks < 2) return t->group ? '=' : '#';
   return (char)(t->group ? '0' + t->chunk % 10 : 'a' + t->chunk % 26);
 }
 
-static void one_line(const ccn__plan *p, const ccn__sim_result *r, uint32_t rank, uint32_t stream, uint32_t width,
-                     ccn__text *out) {
+static void one_line(const ccn__plan *p, const ccn__sim_result *r, uint32_t rank, uint32_t stream,
+                     uint32_t width, ccn__text *out) {
   char line[256];
   if (width > sizeof line - 1) width = sizeof line - 1;
   memset(line, '.', width);

@@ -11,15 +11,17 @@ _ccn() {
   case "$before" in
     -n | --ranks) COMPREPLY=($(compgen -W "1 2 4 8 16 32 64" -- "$word")); return ;;
     --stage) COMPREPLY=($(compgen -W "ast graph scheduled" -- "$word")); return ;;
-    --report) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    --machine) COMPREPLY=($(compgen -W "$(ccn machine 2> /dev/null | cut -d ' ' -f 1) this" -- "$word") $(compgen -f -- "$word")); return ;;
+    --report | --trace) COMPREPLY=($(compgen -f -- "$word")); return ;;
   esac
   case "$word" in
     -*) COMPREPLY=($(compgen -W "$(_ccn_options "$command")" -- "$word")); return ;;
   esac
   case "$command" in
-    run | check | dump | fmt | repl)
+    run | check | dump | fmt | plan | repl)
       compopt -o filenames 2> /dev/null
       COMPREPLY=($(compgen -f -X '!*.ccn' -- "$word") $(compgen -d -- "$word")) ;;
+    machine) COMPREPLY=($(compgen -W "$(ccn machine 2> /dev/null | cut -d ' ' -f 1)" -- "$word") $(compgen -f -- "$word")) ;;
     explain) COMPREPLY=($(compgen -W "$(ccn explain 2> /dev/null | cut -d ' ' -f 1)" -- "$word")) ;;
     help) COMPREPLY=($(compgen -W "$(_ccn_commands)" -- "$word")) ;;
   esac

@@ -5,7 +5,7 @@ import shutil
 import time
 import traceback
 
-from . import (checks, cli, embed, fresh, fuzz, graphs, pages, placements, programs, repl, reports,
+from . import (checks, cli, embed, fresh, fuzz, graphs, pages, placements, plans, programs, repl, reports,
                schedules, tools, ui, units, vectors, wrong)
 from .core import CORES, ROOT, Build, Tally, run
 
@@ -24,6 +24,7 @@ SUITES = {
     "reports": reports.suite,
     "ui": ui.suite,
     "pages": pages.suite,
+    "plans": plans.suite,
     "cli": cli.suite,
     "tools": tools.suite,
     "checks": checks.suite,

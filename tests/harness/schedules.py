@@ -19,7 +19,8 @@ def suite(build, options):
     else:
         words = ["--forced", jobs.make("forced", "-Dforce_refused=true", targets=["repl/ccn"]).ccn]
     done = run([sys.executable, TESTS / "property" / "run.py", "--count", count, "--seed", 1, "--ccn", build.ccn, "--jobs",
-                CORES, "--out", ROOT / "build-test" / "property-failures", "--backend", "plan", *words], timeout=3600)
+                CORES, "--out", ROOT / "build-test" / "property-failures", "--backend", "plan", "--backend", "local:2",
+                *words], timeout=3600)
     m = re.search(r"^(\d+) passed, (\d+) failed$", done.out, re.M)
     if not m:
         tally.fail("tests/property/run.py", done.crashed() or done.out[-3000:] + done.err[-3000:])

@@ -347,10 +347,12 @@ class Batch:
         """Promise E: what another engine saves has the bits of what the interpreter saved."""
         if not todo:
             return
-        other = folder / backend
+        other = folder / backend.replace(":", "-")
         other.mkdir()
         shutil.copy(folder / "run.ccn", other)
-        status, out, err = ccn(self.exe, "run", "run.ccn", "-n", n, "--backend", backend, "--json", cwd=other)
+        name, _, workers = backend.partition(":")  # "local:3": by three threads
+        more = ("--workers", workers) if workers else ()
+        status, out, err = ccn(self.exe, "run", "run.ccn", "-n", n, "--backend", name, *more, "--json", cwd=other)
         if status != 0:
             found = diagnostics(err)
             self.failures.append(Failure(f"backend {backend} fails", todo[0], n, (mesh, sizes),
