@@ -59,7 +59,8 @@ static void write_trace(recording *c, const ccn__plan *p, const ccn__sim_result 
   ccn__sim_trace(p, sim, c->r->seconds, &t);
   for (size_t at = 0; at < t.n;) { /* lines become members of one array */
     const char *end = memchr(t.at + at, '\n', t.n - at);
-    c->r->trace(c->r->calls || at ? ",\n" : "\n", c->r->calls || at ? 2 : 1, c->r->trace_user);
+    c->r->trace(c->r->traced ? ",\n" : "\n", c->r->traced ? 2 : 1, c->r->trace_user);
+    c->r->traced = true;
     c->r->trace(t.at + at, (size_t)(end - t.at) - at, c->r->trace_user);
     at = (size_t)(end - t.at) + 1;
   }
@@ -292,10 +293,9 @@ static void define(ccn__state *s, const ccn__ast *ast) {
 }
 
 /* Axis parameters of a generic program stand for the mesh's axes in order, while its types are read. */
-static void name_axes(ccn__rt *rt, const ccn__program *p, ccn__mesh *mesh) {
+static void name_axes(const ccn__program *p, ccn__mesh *mesh) {
   for (uint32_t i = 0; i < p->ast->axes.n && i < mesh->naxes; i++)
     mesh->name[p->axis_choice ? p->axis_choice[i] : i] = p->ast->axes.at[i]->name;
-  (void)rt;
 }
 
 void ccn__record_program(ccn__state *s, const ccn__ast *ast, const ccn__record_call *call) {
@@ -311,7 +311,7 @@ void ccn__record_program(ccn__state *s, const ccn__ast *ast, const ccn__record_c
   read_sizes(&z);
   const ccn__mesh mesh = rt->mesh;
   ccn__arg *args = CCN__NEWN(rt->arena, ccn__arg, p->ast->params.n + 1);
-  name_axes(rt, p, &rt->mesh);
+  name_axes(p, &rt->mesh);
   for (uint32_t i = 0; i < p->ast->params.n; i++) {
     z.param = p->ast->params.at[i];
     if (!z.param->a)

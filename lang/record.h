@@ -31,6 +31,7 @@ typedef struct ccn__recorder {
   bool tables, json, timelines;
   ccn_write_fn trace; /* Chrome trace events of all calls, one behind the other; NULL: none */
   void *trace_user;
+  bool traced; /* it got an event already */
   ccn__recorded *first, **last;
   uint64_t calls;
   double seconds;  /* of all calls so far, one behind the other */
