@@ -160,6 +160,8 @@ static bool label_operand(const ccn__infer_in *q, labels *l, int i, const token 
   for (int j = 0; j < n; j++) t[j].group ? groups++ : single++;
   int rest = (int)x->rank - single;
   if (rest < 0 || (!groups && rest)) FAIL(305, -1, i, -1, "it has the wrong number of dims");
+  if (i > 0 && n && t[0].group == '#' && x->rank != q->in[0]->rank)
+    FAIL(305, -1, 0, i, "they have different numbers of dims");
   int first =
     groups == 2 ? (int)ccn__attr_int(q->attrs, CCN__A_DIM, 0) : rest; /* take: dims before the named one */
   if (groups == 2 && (first < 0 || first >= (int)x->rank)) FAIL(309, -1, i, -1, "it has no such dim");

@@ -446,10 +446,15 @@ static bool per_member(const ccn__kbuild *b, ccn__id i) {
   return shape_of(b, n->in[0])->bundle == CCN__BUNDLE_TENSORS && ccn__attr_int(n->attrs, CCN__A_PER, 0);
 }
 
+/* Whether the loop of root i runs on one rank of its group only, as a broadcast's does. */
+static bool from_one(const ccn__kbuild *b, ccn__id i) { return node_of(b, i)->op == CCN__OP_BROADCAST; }
+
 /* Whether root j can stand in the loop of which root i decides the form. */
 static bool shares(const ccn__kbuild *b, ccn__id i, ccn__id j) {
+  if (i == j) return true;
   if (!same_space(b, space(b, i), space(b, j))) return false;
-  if (b->role[j] != CCN__ROLE_REDUCE || i == j) return true;
+  if (from_one(b, i) || from_one(b, j)) return false;
+  if (b->role[j] != CCN__ROLE_REDUCE) return true;
   return b->role[i] == CCN__ROLE_REDUCE && row_of(b, i) == row_of(b, j) &&
          (row_of(b, i) || per_member(b, i) == per_member(b, j));
 }
@@ -562,9 +567,7 @@ static void make_loops(ccn__kbuild *b, int32_t stage) {
     if (done[i]) continue;
     ccn__id lead = root[i]; /* a reduction decides over the form of the loop */
     for (uint32_t j = i; j < n && b->role[lead] != CCN__ROLE_REDUCE; j++)
-      if (!done[j] && b->role[root[j]] == CCN__ROLE_REDUCE &&
-          same_space(b, space(b, lead), space(b, root[j])))
-        lead = root[j];
+      if (!done[j] && b->role[root[j]] == CCN__ROLE_REDUCE && shares(b, root[j], lead)) lead = root[j];
     if (!ccn__kloop_begin(b, &q, stage, space(b, lead), lead)) return;
     if (row_of(b, lead)) q.fence = q.shape.rank - row_of(b, lead);
     for (uint32_t j = i; j < n && ccn__kern_fine(b); j++) {
@@ -703,8 +706,8 @@ static void make_steps(ccn__kbuild *b) {
     make_loops(b, s);
     if (!ccn__kern_fine(b)) return;
     finish_trees(b, s);
+    fold_trees(b, s); /* of the rank's own parts; peers may read what comes of it */
     if (!last_stage_that_reads(b, s)) pay(b, (ccn__kstep){.kind = CCN__KSTEP_SYNC, .over = meets(b, s)});
-    fold_trees(b, s);
     make_pays(b, s);
   }
 }

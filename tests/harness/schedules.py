@@ -17,9 +17,8 @@ def suite(build, options):
     if sanitized:
         words = ["--no-read-back"]  # the library cannot be loaded into a plain Python
     else:
-        words = ["--forced", jobs.make("forced", "-Dforce_refused=true", targets=["repl/ccn"]).ccn]
-    if options.all:  # open: a `reduce` of a reduction in one kernel differs there (seed 1, p405)
-        words += ["--backend", "local:2"]
+        words = ["--forced", jobs.make("forced", "-Dforce_refused=true", targets=["repl/ccn"]).ccn,
+                 "--backend", "local:2"]
     done = run([sys.executable, TESTS / "property" / "run.py", "--count", count, "--seed", 1, "--ccn", build.ccn, "--jobs",
                 CORES, "--out", ROOT / "build-test" / "property-failures", "--backend", "plan",
                 *words], timeout=3600)

@@ -55,6 +55,17 @@ static const program programs[] = {
    "program p(a: f32 local, b: f16 local) { return allreduce(sum, a) + 1.0, allreduce(avg, b), "
    "allreduce(max, a * 2.0) }",
    {{0}, END, END}},
+  {"what each rank reduced of its own, paid and shifted",
+   "program p(x: f32[N] local, u: u8[N] local) { s = sum(x)\n a = all(u > 1)\n"
+   " return allreduce(max, s), reduce(max, a, root: 0), shift(max(x), by: 1), s, a }",
+   {{1}, {7}, {3000}}},
+  {"a broadcast of what leaves the kernel too",
+   "program p(x: f32[N] local) { v = x * 2.0\n w = broadcast(v, root: 0)\n return w, v, w + x, v - 1.0 }",
+   {{1}, {7}, {3000}}},
+  {"broadcasts beside a reduction of the same values",
+   "program p(x: f32[N] local) { s = reduce(sum, x, root: 0)\n v = s - 7.0\n w = s * 2.0\n"
+   " return broadcast(v, root: 0), broadcast(w, root: 0), broadcast(max(s, keep: true), root: 0) }",
+   {{1}, {7}, {3000}}},
   {"reduce-scatter alone, on the second dim",
    "program p(x: f32[B, H] local) { return reducescatter(sum, x, dim: 1) * 2.0 }",
    {{3, 11}, {2, 128}, {1, 1}}},

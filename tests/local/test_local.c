@@ -164,6 +164,7 @@ static void test_memory(void) {
 
 /* ---- LLVM ------------------------------------------------------------------------------------------- */
 
+#if defined(CCN_JIT_PLUGIN) && defined(__linux__)
 static int in_child(int (*f)(void)) {
   (void)fflush(NULL);
   const pid_t p = fork();
@@ -183,6 +184,7 @@ static int maps_llvm(void) { /* 1: after a run libLLVM is mapped */
   (void)fclose(f);
   return found;
 }
+#endif
 
 static void test_cache(void) { /* before this process has opened LLVM itself */
 #if defined(CCN_JIT_PLUGIN) && defined(__linux__)
