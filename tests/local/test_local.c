@@ -164,7 +164,6 @@ static void test_memory(void) {
 
 /* ---- LLVM ------------------------------------------------------------------------------------------- */
 
-#if defined(CCN_JIT_PLUGIN) && defined(__linux__)
 static int in_child(int (*f)(void)) {
   (void)fflush(NULL);
   const pid_t p = fork();
@@ -174,6 +173,7 @@ static int in_child(int (*f)(void)) {
   return WEXITSTATUS(status);
 }
 
+#if defined(CCN_JIT_PLUGIN) && defined(__linux__)
 static int maps_llvm(void) { /* 1: after a run libLLVM is mapped */
   char line[600];
   int found = 0;
