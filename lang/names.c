@@ -419,8 +419,8 @@ static void mesh(walk *w, const ccn__ast *s, bool first) {
                 ? "move it to the top of the file"
                 : "write programs of modules for any mesh, with axes of their own: program f<ax>(...)");
     if (w->rt->mesh_span.source) ccn__note(w->rt->diags, w->rt->diags->last, w->rt->mesh_span, "the mesh");
-    return;
-  }
+    if (!w->main_script || w->rt->mesh_span.source) return;
+  } /* a late one counts for what follows, so that it is the only error */
   for (uint32_t a = 0; a < s->list.n && a < CCN__MAX_AXES; a++) {
     const ccn__ast *e = s->list.at[a]->a;
     ccn__val v;

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import pathlib
+import re
 import tempfile
 
 from .core import ROOT, TESTS, Tally, files_below, in_parallel, relative
@@ -162,6 +163,22 @@ REFUSED = [
 ]
 
 
+def check_optimizers(build, tally):
+    """Optimizers that no example has: one kernel in the plan from the generic schedule, and the unscheduled bits."""
+    path = TESTS / "plans" / "optimizers.ccn"
+    found, problem = plans(build, path, "-n", "3")
+    for plan in [] if problem else [p for p in found if p["program"].endswith("@zero")]:
+        kinds = [s["kind"] for s in plan["steps"]]
+        tally.check(f"{plan['program']}: one kernel", None if kinds == ["kernel"] else f"steps {kinds}")
+    tally.check("plans of optimizers", problem)
+    count = len(re.findall(r"^program ", path.read_text(), re.M))
+    items = [(backend, n) for backend in ["reference", "local"] for n in RANKS]
+    for (backend, n), done in zip(items, in_parallel(lambda i: build.run_ccn("run", path, "--backend", i[0], "-n", i[1]), items)):
+        good = re.findall(r"^\w+(?: true)+$", done.out, re.M)
+        problem = done.crashed() or (None if done.status == 0 and len(good) == count else done.out + done.err)
+        tally.check(f"bits of optimizers on {n} ranks, {backend}", problem)
+
+
 def check_refusals(build, tally, folder):
     for number, (text, words, code, says) in enumerate(REFUSED):
         path = folder / f"refused{number}.ccn"
@@ -176,6 +193,7 @@ def check_refusals(build, tally, folder):
 def suite(build, options):
     tally = Tally("plans")
     check_bytes(build, tally)
+    check_optimizers(build, tally)
     with tempfile.TemporaryDirectory() as name:
         check_figures(build, tally, pathlib.Path(name))
         check_simulator(build, tally, pathlib.Path(name))
