@@ -645,6 +645,28 @@ typedef struct ccn_plan_desc {
 CCN_API CCN_NODISCARD ccn_status ccn_plan_write(ccn_context *c, const char *name, const char *text,
                                                 size_t size, const ccn_plan_desc *desc, const char *format,
                                                 ccn_write_fn write, void *user);
+/* What a search for schedules is told. */
+typedef struct ccn_tune_desc {
+  size_t size; /* sizeof(ccn_tune_desc) */
+  const ccn_plan_desc
+    *plan;           /* program, sizes and machine as for ccn_plan_write; NULL: all programs, on h200 */
+  int reassociate;   /* not 0: algorithms too that add in another order, which changes bits of floats */
+  const char *cache; /* folder where results are kept; NULL: the user's; "": nothing is kept */
+  void (*progress)(size_t seen,
+                   void *user); /* called now and then with the graphs seen so far; NULL: nobody */
+  void *progress_user;
+} ccn_tune_desc;
+
+/* Looks for the schedule with which each program that the script calls (or the one of desc->plan) takes the least time on
+ * a machine: every graph that splitting, reordering, fusing, sharding, overlapping, chunks and algorithms lead to, each
+ * as large as it is legal, priced by the cost model. The program alone is one of them. Schedules that the script applies
+ * do not count. Format "schedule": the best one, for adam as `schedule adam_tuned for adam`, behind comments that say
+ * what was seen (comments only where nothing is faster than the program alone); "explain":
+ * with the plans of the best one, of the next best and of the program alone in comments; "json": one object a line, with
+ * all that was seen. Errors as for ccn_plan_write. docs/planner.md says what is tried. Since 0.1. */
+CCN_API CCN_NODISCARD ccn_status ccn_tune_write(ccn_context *c, const char *name, const char *text,
+                                                size_t size, const ccn_tune_desc *desc, const char *format,
+                                                ccn_write_fn write, void *user);
 /* Machine number i that CCN knows: its name, in *out_text (which may be NULL) its text. NULL past the end. Static. */
 CCN_API const char *ccn_machine_list(size_t i, const char **out_text);
 /* Measures this machine for some tenths of a second and writes it as text. */

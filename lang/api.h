@@ -34,6 +34,14 @@ bool ccn__host_name_valid(const char *s);
 /* Before work without CCN__RUNS reports something: the last call's report goes. Not in host functions. */
 void ccn__report_begin(ccn__state *s);
 
+/* ---- plans (api_plan.c) ---------------------------------------------------------------------------------- */
+
+struct ccn__machine;
+/* The machine that the host names or gives as text; raises. */
+const struct ccn__machine *ccn__plan_machine(ccn__state *s, const ccn_plan_desc *d);
+/* Runs the script, or one call of the program with the sizes that are given. */
+void ccn__plan_run(ccn__state *s, const ccn__ast *ast, const ccn_plan_desc *d);
+
 /* ---- handles (api_handle.c) ------------------------------------------------------------------------------ */
 
 typedef struct ccn__handle {

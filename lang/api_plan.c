@@ -33,7 +33,7 @@ static const char *machine_names(ccn__arena *a) {
   return t.at;
 }
 
-static const ccn__machine *machine(ccn__state *s, const ccn_plan_desc *d) {
+const ccn__machine *ccn__plan_machine(ccn__state *s, const ccn_plan_desc *d) {
   const char *text = d->machine_text, *why = NULL;
   const char *name = d->machine ? d->machine : "h200";
   for (size_t i = 0; !text && ccn__machines[i].name; i++)
@@ -87,15 +87,15 @@ static void write_times(ccn__state *s, const plan_work *w, const ccn__recorder *
 
 /* ---- the run ------------------------------------------------------------------------------------- */
 
+void ccn__plan_run(ccn__state *s, const ccn__ast *ast, const ccn_plan_desc *d) {
+  if (d->nsizes)
+    ccn__record_program(s, ast,
+                        &(ccn__record_call){.program = d->program, .sizes = d->sizes, .nsizes = d->nsizes});
+  else ccn__drive_run(s, ast);
+}
+
 static void instead(ccn__state *s, const ccn__ast *ast, const ccn__job *job) {
-  const plan_work *w = (const plan_work *)job;
-  if (w->desc.nsizes) {
-    ccn__record_program(
-      s, ast,
-      &(ccn__record_call){.program = w->desc.program, .sizes = w->desc.sizes, .nsizes = w->desc.nsizes});
-    return;
-  }
-  ccn__drive_run(s, ast);
+  ccn__plan_run(s, ast, &((const plan_work *)job)->desc);
 }
 
 static void split_name(ccn__state *s, const ccn_plan_desc *d, ccn__recorder *r) {
@@ -112,7 +112,7 @@ static void drive_plan(ccn__state *s, void *user) {
   ccn__generator g;
   ccn_options *o = &s->context->options;
   const ccn_options kept = *o;
-  ccn__recorder r = {.machine = machine(s, &w->desc), .algorithm = w->desc.algorithm};
+  ccn__recorder r = {.machine = ccn__plan_machine(s, &w->desc), .algorithm = w->desc.algorithm};
   if (r.algorithm && !ccn__generator_find(r.algorithm, &g))
     refuse(s, ccn__arena_printf(&s->arena, "there is no algorithm `%.60s`", r.algorithm),
            "`ccn algo` lists them");

@@ -34,7 +34,7 @@ static uint64_t mix(uint64_t h, uint64_t x) {
   return h ^ h >> 29;
 }
 
-static uint64_t key_of(const ccn__exec *x) {
+uint64_t ccn__record_key(const ccn__exec *x) {
   uint64_t h = 1;
   for (uint32_t s = 0; s < x->g->symbols.n; s++) h = mix(h, (uint64_t)x->sym[s]);
   for (uint32_t b = 0; b < x->g->nbundles; b++)
@@ -81,30 +81,42 @@ static double least_time(ccn__arena *a, const ccn__plan *p, const ccn__cost *cos
   return sim.time;
 }
 
+bool ccn__record_price(ccn__arena *a, const ccn__exec *x, const ccn__graph *g,
+                       const ccn__cost_options *options, ccn__priced *out, const char **out_why) {
+  ccn__plan *p = ccn__plan_make(a, g, x->sym, x->bundle);
+  ccn__sim_result sim;
+  if (x->schedule) p->label = ccn__arena_printf(a, "%s@%s", g->name, x->schedule);
+  ccn__cost *cost = ccn__cost_make(a, p, options, out_why);
+  if (!cost) return false;
+  ccn__sim_plan(a, p, cost, &(ccn__sim_options){0}, &sim);
+  *out = (ccn__priced){.plan = p, .cost = cost, .seconds = sim.time, .floor = least_time(a, p, cost)};
+  return true;
+}
+
 static void plan_it(ccn__rt *rt, ccn__arena *a, void *user) {
   recording *c = user;
   ccn__recorder *r = c->r;
-  ccn__plan *p = ccn__plan_make(a, c->x->g, c->x->sym, c->x->bundle);
   const ccn__cost_options options = {
     .machine = r->machine, .algorithm = r->algorithm, .timer = ccn__sim_algorithm};
+  ccn__priced price;
   ccn__sim_result sim;
   const char *why;
-  if (c->x->schedule) p->label = ccn__arena_printf(a, "%s@%s", c->x->g->name, c->x->schedule);
-  ccn__cost *cost = ccn__cost_make(a, p, &options, &why);
-  if (!cost) {
+  if (!ccn__record_price(a, c->x, c->x->g, &options, &price, &why)) {
     r->why = ccn__arena_strndup(rt->arena, why, strlen(why));
     return;
   }
-  ccn__sim_plan(a, p, cost, &(ccn__sim_options){.trace = r->trace || r->timelines}, &sim);
-  c->row->seconds = sim.time;
-  c->row->floor = least_time(a, p, cost);
+  const ccn__plan *p = price.plan;
+  const ccn__cost *cost = price.cost;
+  if (r->trace || r->timelines) ccn__sim_plan(a, p, cost, &(ccn__sim_options){.trace = true}, &sim);
+  c->row->seconds = price.seconds;
+  c->row->floor = price.floor;
   ccn__text t;
   ccn__text_init(&t, a);
   if (c->fresh && r->tables)
-    ccn__cost_print(p, cost, sim.time, c->row->floor, &t), c->row->table = kept(rt, &t);
+    ccn__cost_print(p, cost, price.seconds, c->row->floor, &t), c->row->table = kept(rt, &t);
   ccn__text_init(&t, a);
   if (c->fresh && r->json)
-    ccn__cost_print_json(p, cost, sim.time, c->row->floor, &t), c->row->json = kept(rt, &t);
+    ccn__cost_print_json(p, cost, price.seconds, c->row->floor, &t), c->row->json = kept(rt, &t);
   ccn__text_init(&t, a);
   if (c->fresh && r->timelines)
     ccn__sim_timeline(p, &sim, SHOWN_RANKS, COLUMNS, &t), c->row->timeline = kept(rt, &t);
@@ -118,7 +130,7 @@ static bool is_wanted(const ccn__recorder *r, const ccn__exec *x) {
 }
 
 static ccn__recorded *row_of(ccn__recorder *r, const ccn__exec *x, bool *out_fresh) {
-  const uint64_t key = key_of(x);
+  const uint64_t key = ccn__record_key(x);
   for (ccn__recorded *row = r->first; row; row = row->next)
     if (row->g == x->g && row->key == key) return row;
   ccn__recorded *row = CCN__NEW(x->rt->arena, ccn__recorded);

@@ -41,6 +41,17 @@ typedef struct ccn__recorder {
 /* ccn__rt.execute; execute_user: a ccn__recorder, or NULL: nothing is kept. Results have no elements. */
 void ccn__record_execute(struct ccn__exec *x);
 
+/* A plan of a graph with its costs on a machine; NULL and *out_why if an algorithm is not made for so many ranks. */
+typedef struct ccn__priced {
+  const ccn__plan *plan;
+  const ccn__cost *cost;
+  double seconds, floor; /* of one call; if no step takes more than its floor */
+} ccn__priced;
+bool ccn__record_price(ccn__arena *a, const ccn__exec *x, const ccn__graph *g,
+                       const ccn__cost_options *options, ccn__priced *out, const char **out_why);
+/* Tells the sizes of calls of one graph apart. */
+uint64_t ccn__record_key(const ccn__exec *x);
+
 /* For ccn__job.instead: the statements of the script that define something, and one call of `program` whose
  * arguments have the sizes given ("N=1000", "len(ws)=2", "ps=1000,64x32"); raises. */
 typedef struct ccn__record_call {

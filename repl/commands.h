@@ -13,6 +13,7 @@ int command_explain(const arguments *a);
 int command_algo(const arguments *a);
 int command_plan(const arguments *a);    /* plan.c */
 int command_machine(const arguments *a); /* plan.c */
+int command_tune(const arguments *a);    /* plan.c */
 int command_version(const arguments *a);
 int command_repl(const arguments *a);
 int command_cache(const arguments *a);  /* cache.c */

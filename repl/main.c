@@ -96,6 +96,22 @@ static const option plan_options[] = {
   OPTION_HELP,
   OPTION_END,
 };
+static const option tune_options[] = {
+  {"define", 'D', OPTION_WORDS, FIELD(sizes), 0, 0, "SIZE",
+   "with PROGRAM: N=1000, 'len(ws)=2', ps=1000,64x32; the script is not run (may be repeated)"},
+  OPTION_MACHINE,
+  OPTION_PLANNED,
+  {"reassociate", 0, OPTION_FLAG, FIELD(reassociate), 0, 0, NULL,
+   "try algorithms too that add in another order, which changes bits of floats"},
+  {"explain", 0, OPTION_FLAG, FIELD(explain), 0, 0, NULL,
+   "the plans of the best schedule, of the next best and of the program alone, in comments"},
+  {"output", 'o', OPTION_TEXT, FIELD(out), 0, 0, "FILE", "write the schedules to FILE"},
+  {"no-cache", 0, OPTION_FLAG, FIELD(no_cache), 0, 0, NULL, "search anew, and keep nothing"},
+  {"json", 0, OPTION_FLAG, FIELD(json), 0, 0, NULL,
+   "all that was seen as JSON, one object a line; errors as JSON on stderr"},
+  OPTION_HELP,
+  OPTION_END,
+};
 static const option machine_options[] = {
   {"measure", 0, OPTION_FLAG, FIELD(measure), 0, 0, NULL, "this machine, measured now"},
   OPTION_JSON,
@@ -174,6 +190,11 @@ static const command commands[] = {
    "-D only that program is planned, from given sizes. PROGRAM is adam, optim.adam, adam@zero or 'adam@zero(gsum)'.",
    "ccn plan examples/adam_mixed.ccn adam_mixed -n 8 -D N=1000000000", plan_options, 1, 2, false,
    command_plan},
+  {"tune", "tune FILE [PROGRAM] [options]", "look for the schedule that takes the least time",
+   "Programs that the script calls are tuned, or with PROGRAM and -D one from given sizes. The schedules that the script\n"
+   "applies do not count. What comes out is text to be pasted behind the program: `let fast = adam with adam_tuned`.",
+   "ccn tune examples/adam_mixed.ccn adam_mixed -n 8 -D N=1000000000", tune_options, 1, 2, false,
+   command_tune},
   {"machine", "machine [NAME | FILE] [options]", "machines that plans are made for",
    "Without a word, lists the names. A machine is shown as text; a file is read and shown.",
    "ccn machine --measure", machine_options, 0, 1, false, command_machine},

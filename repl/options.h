@@ -49,6 +49,10 @@ typedef struct arguments {
   const char *trace;                    /* --trace */
   words sizes;                          /* -D, once for each */
   bool measure;                         /* --measure */
+  bool explain;                         /* --explain */
+  bool no_cache;                        /* --no-cache */
+  bool reassociate;                     /* --reassociate */
+  const char *out;                      /* -o */
   int members, root, chunks, group, by; /* of algo */
   words watch;                          /* --watch, once for each */
   words plain;                          /* words that are no options */

@@ -126,6 +126,63 @@ int command_plan(const arguments *a) {
   return with_file(&planned, a->plain.at[0], do_plan);
 }
 
+/* ---- tune ---------------------------------------------------------------------------------------- */
+
+/* A line on a terminal that counts; it goes when the search ends. */
+static void count(size_t seen, void *user) {
+  char line[64];
+  (void)user;
+  if (seen % 16) return;
+  const int n = snprintf(line, sizeof line, "%zu graphs seen", seen);
+  terminal_progress(line, (size_t)n, NULL);
+}
+
+static ccn_status do_tune(const arguments *a, ccn_context *c, const char *name, const char *text,
+                          size_t size) {
+  ccn_plan_desc plan;
+  ccn_tune_desc d;
+  growing machine = {NULL, 0, 0, false}, out = {NULL, 0, 0, false};
+  memset(&plan, 0, sizeof plan);
+  memset(&d, 0, sizeof d);
+  plan.size = sizeof plan;
+  plan.program = a->plain.n > 1 ? a->plain.at[1] : NULL;
+  plan.sizes = a->sizes.at;
+  plan.nsizes = a->sizes.n;
+  d.size = sizeof d;
+  d.plan = &plan;
+  d.reassociate = a->reassociate;
+  d.cache = a->no_cache ? "" : NULL;
+  d.progress = terminal_has_progress() ? count : NULL;
+  ccn_status status = find_machine(a, c, &plan, &machine);
+  if (status == CCN_OK)
+    status = ccn_tune_write(c, name, text, size, &d,
+                            a->json      ? "json"
+                            : a->explain ? "explain"
+                                         : "schedule",
+                            append, &out);
+  terminal_end_progress();
+  if (status == CCN_OK && out.failed) status = CCN_OUT_OF_MEMORY;
+  if (status == CCN_OK && out.at && (!a->out || strcmp(a->out, "-") == 0))
+    terminal_print(out.at, out.n, NULL);
+  else if (status == CCN_OK && out.at) {
+    const int error = files_write(a->out, out.at, out.n, NULL);
+    if (error) status = cannot(a, "write", a->out, error);
+  }
+  free(machine.at);
+  free(out.at);
+  return status;
+}
+
+int command_tune(const arguments *a) {
+  arguments tuned = *a;
+  if (a->sizes.n && a->plain.n < 2) {
+    say_error(a, "CCN0501", "-D needs a program", "ccn tune FILE PROGRAM -D N=1000");
+    return EXIT_USAGE;
+  }
+  tuned.backend = "sim";
+  return with_file(&tuned, a->plain.at[0], do_tune);
+}
+
 /* ---- machines ------------------------------------------------------------------------------------ */
 
 static ccn_status measure(const arguments *a, ccn_context *c, const char *name, const char *text,

@@ -18,7 +18,7 @@ _ccn() {
     -*) COMPREPLY=($(compgen -W "$(_ccn_options "$command")" -- "$word")); return ;;
   esac
   case "$command" in
-    run | check | dump | fmt | plan | repl)
+    run | check | dump | fmt | plan | tune | repl)
       compopt -o filenames 2> /dev/null
       COMPREPLY=($(compgen -f -X '!*.ccn' -- "$word") $(compgen -d -- "$word")) ;;
     machine) COMPREPLY=($(compgen -W "$(ccn machine 2> /dev/null | cut -d ' ' -f 1)" -- "$word") $(compgen -f -- "$word")) ;;

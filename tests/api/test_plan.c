@@ -92,6 +92,36 @@ static void test_machines(ccn_context *c) {
   ok(ccn_machine_measure(c, append, &out) == CCN_OK && strstr(out.at, "machine this"), "this machine");
 }
 
+static ccn_status tune(ccn_context *c, const ccn_tune_desc *d, const char *format) {
+  out.n = 0;
+  *out.at = 0;
+  return ccn_tune_write(c, "s.ccn", script, sizeof script - 1, d, format, append, &out);
+}
+
+static void count(size_t seen, void *user) { *(size_t *)user = seen; }
+
+static void test_tune(ccn_context *c) {
+  size_t seen = 0;
+  ccn_plan_desc plan_desc = {.size = sizeof plan_desc, .machine = "abacus"};
+  ccn_tune_desc d = {.size = sizeof d, .cache = "", .progress = count, .progress_user = &seen};
+  ok(tune(c, &d, "json") == CCN_OK && strstr(out.at, "\"seen\": [") && seen > 1,
+     "the search as JSON, with progress");
+  ok(tune(c, &d, "schedule") == CCN_OK && strstr(out.at, " different graphs from "),
+     "the search as a schedule");
+  ok(tune(c, &d, "explain") == CCN_OK && strstr(out.at, "# alone:\n"), "the search explained");
+  d.plan = &plan_desc;
+  ok(tune(c, &d, "json") == CCN_ERROR, "the search on an unknown machine");
+  plan_desc.machine = NULL;
+  plan_desc.size = 0;
+  ok(tune(c, &d, "json") == CCN_INVALID_ARGUMENT, "a description without a size");
+  d.plan = NULL;
+  ok(tune(c, &d, "table") == CCN_INVALID_ARGUMENT, "a format that the search does not have");
+  d.size = 0;
+  ok(tune(c, &d, "json") == CCN_INVALID_ARGUMENT && tune(NULL, NULL, "json") == CCN_INVALID_ARGUMENT &&
+       ccn_tune_write(c, "s", script, 1, NULL, "json", NULL, NULL) == CCN_INVALID_ARGUMENT,
+     "the search's arguments");
+}
+
 /* Tensors of a context that records have no elements to give. */
 static void test_recording(ccn_context *c) {
   ccn_value *v = NULL;
@@ -109,6 +139,7 @@ int main(void) {
   test_formats(c);
   test_sizes(c);
   test_machines(c);
+  test_tune(c);
   test_recording(c);
   ok(many && !none, "so many ranks and no more");
   ok(plan(many, NULL, "table") == CCN_ERROR && ccn_diagnostic_count(many) == 1,

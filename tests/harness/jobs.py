@@ -6,7 +6,7 @@ import time
 import traceback
 
 from . import (checks, cli, embed, fresh, fuzz, graphs, pages, placements, plans, programs, repl, reports,
-               schedules, tools, ui, units, vectors, wrong)
+               schedules, tools, tune, ui, units, vectors, wrong)
 from .core import CORES, ROOT, Build, Tally, run
 
 FOLDER = ROOT / "build-test"
@@ -25,6 +25,7 @@ SUITES = {
     "ui": ui.suite,
     "pages": pages.suite,
     "plans": plans.suite,
+    "tune": tune.suite,
     "cli": cli.suite,
     "tools": tools.suite,
     "checks": checks.suite,
@@ -33,7 +34,8 @@ SUITES = {
     "passes": schedules.linear,
     "style": checks.style,
 }
-SANITIZED = ["units", "programs", "wrong", "placements", "property", "repl", "reports", "ui", "pages", "cli", "tools"]
+SANITIZED = ["units", "programs", "wrong", "placements", "property", "repl", "reports", "ui", "pages", "cli", "tools",
+             "tune"]
 
 
 class BuildFailed(Exception):
