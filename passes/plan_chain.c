@@ -83,6 +83,15 @@ static bool runs_by_piece(const cutting *u, ccn__id i) {
   }
 }
 
+/* A number that each chunk makes again: it must not be made of what chunks make piece by piece. */
+static bool made_again(const cutting *u, ccn__id i) {
+  const ccn__node *n = ccn__plan_node(u->s, i);
+  if (u->s->shape[i].rank || u->s->needed[i]) return false;
+  for (uint32_t k = 0; k < n->nin; k++)
+    if (u->s->shape[n->in[k]].rank && made_in_chain(u, i, n->in[k])) return false;
+  return true;
+}
+
 /* Length of the slices of a value on a rank: of the first one, which is the longest. */
 static int64_t slice_length(const ccn__mesh *m, const ccn__chain *c, const ccn__shape *h, uint32_t rank) {
   ccn__cplace place[CCN__MAX_AXES];
@@ -132,8 +141,8 @@ void ccn__plan_cut(ccn__planner *s, uint32_t chain, ccn__chain *out) {
           out->extent = s->shape[i].dim[0];
           out->axis = -1;
         }
-        const bool scalar = s->shape[i].rank == 0 && !s->needed[i]; /* made again for each chunk */
-        if (pass && !scalar && (!runs_by_piece(&u, i) || !cut_alike(&u, &s->shape[i]))) u.possible = false;
+        if (pass && !made_again(&u, i) && (!runs_by_piece(&u, i) || !cut_alike(&u, &s->shape[i])))
+          u.possible = false;
       }
   if (!u.possible || !out->back) return;
   const int64_t most = longest_slice(s, chain, out);

@@ -146,7 +146,7 @@ static uint32_t earliest(const ccn__planner *s, ccn__id i) {
 static void place_single(ccn__planner *s, ccn__id i) {
   const ccn__node *n = ccn__plan_node(s, i);
   const ccn__op op = (ccn__op)n->op;
-  if (is_silent(s, i)) return;
+  if (is_silent(s, i) || s->group_of[i]) return;
   if (!ccn__plan_kernel_op(op)) {
     join(s, new_group(s, kind_alone(op), i), i);
     return;
@@ -188,6 +188,77 @@ static bool is_kernel(const ccn__planner *s, const ccn__nodes *set) {
   }
   return rest > 1 || !exchanges;
 }
+
+/* ---- feeders --------------------------------------------------------------------------------------------------- */
+
+static bool alone(const ccn__planner *s, ccn__id i) {
+  return s->unit[i] == i && s->unit_next[i] == CCN__NO_ID;
+}
+
+/* Made of arguments and literals by elementwise ops that no schedule names: so it depends on no kernel. */
+static bool *find_feeders(const ccn__planner *s) {
+  bool *pure = CCN__NEWN(s->arena, bool, s->g->nodes.n + 1),
+       *out = CCN__NEWN(s->arena, bool, s->g->nodes.n + 1);
+  for (ccn__id i = 0; i < s->g->nodes.n; i++) {
+    const ccn__node *n = ccn__plan_node(s, i);
+    pure[i] = n->op == CCN__OP_PARAM || n->op == CCN__OP_CONST;
+    if (ccn__op_table[n->op].kind != CCN__KIND_ELEM || !ccn__plan_kernel_op((ccn__op)n->op) || reports(n))
+      continue;
+    if (!alone(s, i) || is_silent(s, i) || ccn__attr_find(n->attrs, CCN__A_FUSE) ||
+        ccn__attr_find(n->attrs, CCN__A_OVERLAP))
+      continue;
+    pure[i] = true;
+    for (uint32_t k = 0; k < n->nin; k++) pure[i] = pure[i] && pure[n->in[k]];
+    out[i] = pure[i];
+  }
+  return out;
+}
+
+static ccn__nodes nodes_of(const ccn__planner *s, ccn__id unit) {
+  ccn__nodes set = {0};
+  for (ccn__id i = unit; i != CCN__NO_ID; i = s->unit_next[i]) *CCN__PUSH(s->arena, &set) = i;
+  return set;
+}
+
+/* Units that become one kernel because a schedule says so, and are in no chain. */
+static bool *find_kernels(const ccn__planner *s) {
+  bool *yes = CCN__NEWN(s->arena, bool, s->g->nodes.n + 1);
+  for (ccn__id i = 0; i < s->g->nodes.n; i++) {
+    const ccn__attrs a = ccn__plan_node(s, i)->attrs;
+    if (s->unit[i] != i || !ccn__attr_find(a, CCN__A_FUSE) || ccn__attr_find(a, CCN__A_OVERLAP)) continue;
+    const ccn__nodes set = nodes_of(s, i);
+    yes[i] = is_kernel(s, &set);
+  }
+  return yes;
+}
+
+/* What only one scheduled kernel reads, and what depends on no kernel, as 0.9 * m of `m1 = 0.9 * m + s`, is computed in
+ * it: a kernel of its own would write it to memory for the other one to read. */
+static void place_feeders(ccn__planner *s, const bool *feeder) {
+  const ccn__graph *g = s->g;
+  const bool *kernel = find_kernels(s);
+  ccn__id *reader =
+    CCN__NEWN(s->arena, ccn__id, g->nodes.n + 1); /* + 1: the unit of all readers; 0: none yet */
+  bool *several = CCN__NEWN(s->arena, bool, g->nodes.n + 1);
+  for (uint32_t k = 0; k < g->noutputs; k++) several[g->outputs[k]] = true;
+  for (uint32_t r = 0; r < g->regions.n; r++)
+    for (uint32_t k = 0; k < g->regions.at[r].nyield; k++) several[g->regions.at[r].yield[k]] = true;
+  for (ccn__id i = g->nodes.n; i-- > 0;) {
+    const ccn__node *n = ccn__plan_node(s, i);
+    const ccn__id to = reader[i] ? reader[i] - 1 : CCN__NO_ID;
+    if (feeder[i] && !several[i] && to != CCN__NO_ID && n->region == ccn__plan_node(s, to)->region &&
+        (same_space(s, &s->shape[i], &s->shape[to]) || (!s->shape[i].rank && !s->shape[i].bundle)))
+      add_to_unit(s, to, i);
+    const ccn__id u = kernel[s->unit[i]] && ccn__plan_kernel_op((ccn__op)n->op) ? s->unit[i] : CCN__NO_ID;
+    for (uint32_t k = 0; k < n->nin; k++) {
+      const ccn__id x = n->in[k];
+      if (u == CCN__NO_ID || (reader[x] && reader[x] - 1 != u)) several[x] = true;
+      reader[x] = u + 1;
+    }
+  }
+}
+
+/* ---- steps of units -------------------------------------------------------------------------------------------- */
 
 /* Nodes of one kernel, or of one stage of a chain. Matmuls are a library's: steps before it. */
 static void place_set(ccn__planner *s, const ccn__nodes *set) {
@@ -253,8 +324,7 @@ static void place_unit(ccn__planner *s, ccn__id first) {
   } else if (ccn__attr_int(n->attrs, CCN__A_OVERLAP, 0)) {
     place_chain(s, first);
   } else if (ccn__attr_int(n->attrs, CCN__A_FUSE, 0)) {
-    ccn__nodes set = {0};
-    for (ccn__id i = first; i != CCN__NO_ID; i = s->unit_next[i]) *CCN__PUSH(s->arena, &set) = i;
+    const ccn__nodes set = nodes_of(s, first);
     place_set(s, &set);
   } else {
     place_single(s, first);
@@ -331,6 +401,12 @@ static void place_level(ccn__planner *s, ccn__id loop) {
 
 void ccn__plan_groups(ccn__planner *s) {
   make_units(s);
+  const bool *feeder = find_feeders(s);
+  place_feeders(s, feeder);
+  for (ccn__id i = 0; i < s->g->nodes.n;
+       i++) /* numbers first, so that they stand between no two ops of a kernel */
+    if (feeder[i] && alone(s, i) && !s->shape[i].rank && !s->shape[i].bundle && !ccn__plan_node(s, i)->region)
+      place_single(s, i);
   place_level(s, CCN__NO_ID);
   for (uint32_t k = 0; k < s->groups.n; k++) { /* joined in the order of units: text order again */
     ccn__nodes *v = &s->groups.at[k].nodes;
