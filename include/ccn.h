@@ -497,7 +497,8 @@ typedef struct ccn_param {
   int32_t updated;                /* the program updates it: pass a tensor that nobody else passes */
   int32_t optional;               /* it has a default */
 } ccn_param;
-/* All texts live as long as the module. */
+/* All texts live as long as the module. Of NULL: NULL, 0, 0, -1. Errors: CCN_NOT_FOUND if there is no parameter
+ * or result i. */
 CCN_API const char *ccn_function_name(const ccn_function *f);
 CCN_API size_t ccn_function_params(const ccn_function *f);
 CCN_API size_t ccn_function_results(const ccn_function *f); /* of a `fn`: 0, not known */

@@ -119,7 +119,7 @@ static ccn__bv unknown_name(ccn__lower *l, const ccn__ast *e) {
   for (uint32_t i = 0; i < names; i++) ccn__nearest_try(&near, l->frame->names.at[i].name);
   for (uint32_t i = 0; i < l->frame->dims.n; i++) ccn__nearest_try(&near, l->frame->dims.at[i].name);
   for (int i = 0; i < CCN__OP_COUNT; i++)
-    if (ccn__op_callable(ccn__op_table[i].name)) ccn__nearest_try(&near, ccn__op_table[i].name);
+    if (ccn__op_has_name((ccn__op)i)) ccn__nearest_try(&near, ccn__op_table[i].name);
   static const char *const others[] = {"zeros", "ones", "size"};
   for (size_t i = 0; i < CCN__COUNT(others); i++) ccn__nearest_try(&near, others[i]);
   const ccn__env *c = l->frame->program ? l->frame->program->constants : NULL;

@@ -30,42 +30,74 @@ static void report_entry_reader(ccn__lower *l, ccn__id reader, ccn__id t, ccn__i
 }
 
 /* A carried value depends on what goes into its repeat, the result on what the block yields. */
-static bool through_repeat(const ccn__graph *g, ccn__id i, const uint8_t *after) {
+static uint64_t through_repeat(const ccn__graph *g, ccn__id i, const uint64_t *after) {
   const ccn__node *n = &g->nodes.at[i];
+  uint64_t set = 0;
   if (n->op == CCN__OP_CARRY) return after[g->regions.at[n->region].owner];
-  if (n->op != CCN__OP_RESULT) return false;
+  if (n->op != CCN__OP_RESULT) return 0;
   const ccn__region *r = &g->regions.at[g->nodes.at[n->in[0]].body];
-  for (uint32_t k = 0; k < r->nyield; k++)
-    if (after[r->yield[k]]) return true;
-  return false;
+  for (uint32_t k = 0; k < r->nyield; k++) set |= after[r->yield[k]];
+  return set;
+}
+
+enum { SUSPECTS = 64 }; /* parameters that are read behind their update, a bit each: one walk looks at all */
+
+typedef struct walk {
+  const ccn__param *param[SUSPECTS];
+  uint32_t n;
+  ccn__id first, last;            /* nodes between which it matters */
+  uint64_t *after, *read, *store; /* of a node: whose update it depends on, whose entry or update it is */
+} walk;
+
+static void walk_down(ccn__lower *l, walk *w) {
+  const ccn__graph *g = l->g;
+  ccn__id reader[SUSPECTS];
+  uint64_t open = UINT64_MAX; /* not reported yet */
+  for (uint32_t b = 0; b < w->n; b++) {
+    reader[b] = CCN__NO_ID;
+    w->read[w->param[b]->node] |= UINT64_C(1) << b;
+    w->store[w->param[b]->update] |= UINT64_C(1) << b;
+  }
+  if (w->first <= w->last) memset(w->after, 0, (w->last + 1) * sizeof *w->after);
+  for (ccn__id i = w->first; i <= w->last; i++) {
+    const ccn__node *n = &g->nodes.at[i];
+    uint64_t reads = 0, after = through_repeat(g, i, w->after);
+    for (uint32_t k = 0; k < n->nin; k++) after |= w->after[n->in[k]], reads |= w->read[n->in[k]];
+    for (uint64_t both = reads & after & open; both; both &= both - 1) reader[__builtin_ctzll(both)] = i;
+    open &= ~(reads & after);
+    w->after[i] = after | w->store[i];
+  }
+  for (uint32_t b = 0; b < w->n; b++) {
+    const ccn__id t = w->param[b]->node, u = w->param[b]->update;
+    if (reader[b] != CCN__NO_ID) report_entry_reader(l, reader[b], t, u);
+    w->read[t] = w->store[u] = 0;
+  }
+  w->n = 0;
 }
 
 /* An op that reads a parameter's value at entry runs before the store, so it must not depend on what is stored.
  * Only parameters that are read behind their update need the walk. */
 static void check_entry_readers(ccn__lower *l) {
   ccn__graph *g = l->g;
-  ccn__id *last_reader = CCN__NEWN(l->arena, ccn__id, g->nodes.n + 1);
-  uint8_t *after = CCN__NEWN(l->arena, uint8_t, g->nodes.n + 1);
+  const size_t n = g->nodes.n + 1;
+  ccn__id *last_reader = CCN__NEWN(l->arena, ccn__id, n);
+  walk w = {.n = 0};
   for (ccn__id i = 0; i < g->nodes.n; i++)
     for (uint32_t k = 0; k < g->nodes.at[i].nin; k++) last_reader[g->nodes.at[i].in[k]] = i;
   for (uint32_t p = 0; p < g->params.n; p++) {
-    ccn__id u = g->params.at[p].update, t = g->params.at[p].node;
-    if (u == CCN__NO_ID || last_reader[t] <= u) continue;
-    memset(after, 0, g->nodes.n);
-    after[u] = 1;
-    for (ccn__id i = u + 1; i <= last_reader[t]; i++) {
-      const ccn__node *n = &g->nodes.at[i];
-      bool reads = false;
-      after[i] |= through_repeat(g, i, after);
-      for (uint32_t k = 0; k < n->nin; k++) {
-        after[i] |= after[n->in[k]];
-        reads |= n->in[k] == t;
-      }
-      if (!reads || !after[i]) continue;
-      report_entry_reader(l, i, t, u);
-      break;
+    const ccn__param *x = &g->params.at[p];
+    if (x->update == CCN__NO_ID || last_reader[x->node] <= x->update) continue;
+    if (!w.after) {
+      w.after = CCN__NEWN(l->arena, uint64_t, n);
+      w.read = CCN__NEWN(l->arena, uint64_t, n);
+      w.store = CCN__NEWN(l->arena, uint64_t, n);
     }
+    if (!w.n || x->update < w.first) w.first = x->update;
+    if (!w.n || last_reader[x->node] > w.last) w.last = last_reader[x->node];
+    w.param[w.n++] = x;
+    if (w.n == SUSPECTS) walk_down(l, &w);
   }
+  if (w.n) walk_down(l, &w);
 }
 
 static void mark(uint8_t *live, ccn__id id) {

@@ -65,6 +65,7 @@ typedef struct ccn__op_info {
 
 enum { CCN__HOST_OPERANDS = 8 }; /* at most, of an op of the host */
 extern const ccn__op_info ccn__op_table[CCN__OP_COUNT];
+bool ccn__op_has_name(ccn__op op); /* that texts may use: not those of the graph's own structure */
 bool ccn__op_find(const char *name, ccn__op *out); /* callable ops only */
 /* The name of a function that literals fold through (ccn__lit_arity), and back. */
 const char *ccn__lit_function(ccn__kernel_id k);

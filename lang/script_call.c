@@ -42,7 +42,7 @@ void ccn__nearest_builtin(ccn__nearest *near) {
   if (foreign_name(near)) return;
   for (uint32_t i = 0; (b = ccn__builtin_at(i)); i++) ccn__nearest_try(near, b->name);
   for (int i = 0; i < CCN__OP_COUNT; i++)
-    if (ccn__op_callable(ccn__op_table[i].name)) ccn__nearest_try(near, ccn__op_table[i].name);
+    if (ccn__op_has_name((ccn__op)i)) ccn__nearest_try(near, ccn__op_table[i].name);
   for (int t = 0; t < CCN__DTYPE_COUNT; t++) ccn__nearest_try(near, ccn__dtype_name((ccn__dtype)t));
   ccn__nearest_try(near, "zeros");
   ccn__nearest_try(near, "ones");

@@ -47,9 +47,11 @@ bool ccn__redop_find(const char *name, ccn__redop *out) {
   return false;
 }
 
+bool ccn__op_has_name(ccn__op op) { return ccn__op_table[op].kind != CCN__KIND_STRUCT && op != CCN__OP_HOST; }
+
 bool ccn__op_find(const char *name, ccn__op *out) {
   for (int i = 0; i < CCN__OP_COUNT; i++)
-    if (ccn__op_table[i].kind != CCN__KIND_STRUCT && i != CCN__OP_HOST &&
+    if (ccn__op_table[i].name[0] == name[0] && ccn__op_has_name((ccn__op)i) &&
         strcmp(ccn__op_table[i].name, name) == 0)
       return *out = (ccn__op)i, true;
   return false;

@@ -164,6 +164,9 @@ static const char *usual_cure(const ccn__parser *p, const char *wanted) {
   if (p->kind == CCN__TOK_ASSIGN && p->previous >= CCN__TOK_PLUS && p->previous <= CCN__TOK_POW) {
     return "there is no `+=`; write x = x + 1";
   }
+  if (p->kind == CCN__TOK_ASSIGN && strstr(wanted, "`)`"))
+    return "`==` compares; an argument by name is written name: value";
+  if (p->kind == CCN__TOK_COLON && strcmp(wanted, "`{`") == 0) return "a block stands in braces: { ... }";
   if (p->kind == CCN__TOK_ASSIGN) return "`=` gives a value to a name; `==` compares";
   if (p->kind >= CCN__TOK_AND && strstr(wanted, "name")) {
     return "this is a word of the language; a name must be another word";

@@ -12,7 +12,8 @@ _ccn() {
     -n | --ranks) COMPREPLY=($(compgen -W "1 2 4 8 16 32 64" -- "$word")); return ;;
     --stage) COMPREPLY=($(compgen -W "ast graph scheduled" -- "$word")); return ;;
     --machine) COMPREPLY=($(compgen -W "$(ccn machine 2> /dev/null | cut -d ' ' -f 1) this" -- "$word") $(compgen -f -- "$word")); return ;;
-    --report | --trace) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    --backend) COMPREPLY=($(compgen -W "reference local plan sim" -- "$word")); return ;;
+    --report | --trace | -o | --output) COMPREPLY=($(compgen -f -- "$word")); return ;;
   esac
   case "$word" in
     -*) COMPREPLY=($(compgen -W "$(_ccn_options "$command")" -- "$word")); return ;;
@@ -33,7 +34,7 @@ _ccn_commands() {
 }
 
 _ccn_options() {
-  ccn "$1" --help 2> /dev/null | sed -n '/^options:/,/^$/s/.*\(--[a-z-]*\).*/\1/p'
+  ccn "$1" --help 2> /dev/null | sed -n '/^options:/,/^$/s/^ *\(-., *\)\{0,1\}\(--[a-z-]*\).*/\2/p'
 }
 
 complete -F _ccn ccn

@@ -184,6 +184,9 @@ def programs(n):
     yield "bundles", "check", "program f(" + ", ".join(f"p{i}: [f32[*]]" for i in count) + ") { return p0 }\n"
     yield "updates", "check", (f"program f({params}) {{\n" +
                                "".join(f"  new{i} = update(p{i}, p{i} * 2.0)\n" for i in count) + "  return new0\n}\n")
+    yield "reads behind updates", "check", (f"program f({params}) {{\n" +
+                                            "".join(f"  new{i} = update(p{i}, p{i} * 2.0)\n" for i in count) +
+                                            "".join(f"  old{i} = p{i} * 3.0\n" for i in count) + "  return new0\n}\n")
     yield "arguments of an inlined call", "check", (f"program g({numbers}) {{ return p0 }}\n"
                                                     f"program f(x: f32) {{ return g({backwards}) }}\n")
     yield "arguments of a function", "run", f"fn f({numbers.replace(': f32', '')}) {{ return p0 }}\nf({backwards})\n"

@@ -182,12 +182,38 @@ def check_zsh(tally, build):
             zsh.close()
 
 
+def options_of(build, command):
+    """What `ccn COMMAND --help` lists: "--watch", "--help", ..."""
+    listed = build.run_ccn(command, "--help").out.partition("\noptions:\n")[2].partition("\n\n")[0]
+    return set(re.findall(r"^  (?:-\w, |    )?(--[a-z-]+)", listed, re.M))
+
+
+def check_options(tally, build, commands):
+    """The manual page and the completion know the options that the commands know, no more and no fewer."""
+    parts = re.split(r"^\.SS (\w+)\n", (ROOT / "repl" / "ccn.1").read_text().partition(".SH OPTIONS")[2].
+                     partition("\n.SH ")[0], flags=re.M)
+    told = {name: set(re.findall(r"\\-\\-[a-z\\-]+", "".join(re.findall(r"^\.TP\n(.*)", body, re.M))))
+            for name, body in zip(parts[1::2], parts[2::2])}
+    for command in commands:
+        wanted = options_of(build, command)
+        tally.check(f"ccn {command} --help lists options", None if "--help" in wanted else f"{wanted}")
+        manual = {name.replace("\\", "") for name in told.get(command, ())} | {"--help"}
+        tally.check(f"options of {command} in the manual", None if manual == wanted else
+                    f"lacking {sorted(wanted - manual)}, too many {sorted(manual - wanted)}")
+        got = set(complete(build, "ccn", command, "--"))
+        tally.check(f"bash: options of {command}", None if got == wanted else f"{sorted(got)}, not {sorted(wanted)}")
+
+
 def check_manual(tally, build):
     page = ROOT / "repl" / "ccn.1"
     text = page.read_text()
     commands = re.findall(r"^  ([a-z]+) ", build.run_ccn("--help").out.split("commands:")[1].split("\n\n")[0], re.M)
     lacking = [c for c in commands if f".B {c}\n" not in text]
     tally.check("every command is in the manual", f"not {lacking}" if lacking or len(commands) < 8 else None)
+    check_options(tally, build, commands)
+    statuses = re.findall(r"^  (\d+)  ", build.run_ccn("--help").out, re.M)
+    lacking = [n for n in statuses if f".TP\n.B {n}\n" not in text]
+    tally.check("every exit status is in the manual", f"not {lacking}" if lacking or len(statuses) < 5 else None)
     version = build.run_ccn("--version").out.split()[1]
     tally.check("the manual's version", None if f'"ccn {version}"' in text else version)
     if shutil.which("groff"):
