@@ -122,21 +122,6 @@ static ccn__v root(ccn__emit *e, const ftype *t, ccn__v x) {
   return ccn__e_call(e, "llvm.sqrt", ccn__e_type(e, t->f), &x, 1);
 }
 
-static const ccn__math_fn *recipe(ccn__kernel_id k, const ftype *t) {
-  static const struct {
-    uint8_t kernel, math;
-  } pairs[] = {
-#define PAIR(K) {CCN__K_##K, CCN__MATH_##K}
-    PAIR(POW), PAIR(EXP), PAIR(LOG),  PAIR(TANH), PAIR(SIGMOID), PAIR(ERF),
-    PAIR(SIN), PAIR(COS), PAIR(GELU), PAIR(SILU), PAIR(LOG1P),   PAIR(EXPM1),
-#undef PAIR
-  };
-  for (size_t i = 0; i < CCN__COUNT(pairs); i++)
-    if (pairs[i].kernel == k)
-      return ccn__math_find((ccn__math_id)pairs[i].math, t->wide ? CCN__F64 : CCN__F32);
-  return NULL;
-}
-
 static ccn__v float_kernel(ccn__emit *e, ccn__kernel_id k, ccn__dtype dtype, ccn__v x, ccn__v y) {
   const ftype t = ftype_of(e, dtype);
   LLVMBuilderRef b = e->b;
@@ -178,7 +163,7 @@ static ccn__v float_kernel(ccn__emit *e, ccn__kernel_id k, ccn__dtype dtype, ccn
     return fcmp(
       e, LLVMRealOLT, fabs_of(e, &t, x),
       LLVMConstBitCast(ccn__e_int(e, t.i, t.wide ? 0x7ff0000000000000u : 0x7f800000u), ccn__e_type(e, t.f)));
-  default: return ccn__e_math(e, recipe(k, &t), x, y);
+  default: return ccn__e_math(e, ccn__math_of_kernel(k, t.wide ? CCN__F64 : CCN__F32), x, y);
   }
 }
 

@@ -278,31 +278,14 @@ static kernel_fn *const table[CCN__K_COUNT][CCN__DTYPE_COUNT] = {
 };
 /* clang-format on */
 
-/* The ones that are recipes of math.def. */
-static const ccn__math_fn *recipe(ccn__kernel_id k, ccn__dtype t) {
-  static const struct {
-    uint8_t kernel, math;
-  } pairs[] = {
-#define PAIR(K) {CCN__K_##K, CCN__MATH_##K}
-    PAIR(POW), PAIR(EXP), PAIR(LOG),  PAIR(TANH), PAIR(SIGMOID), PAIR(ERF),
-    PAIR(SIN), PAIR(COS), PAIR(GELU), PAIR(SILU), PAIR(LOG1P),   PAIR(EXPM1),
-#undef PAIR
-  };
-  if (t != CCN__F64 && t != CCN__F32) return NULL;
-  for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
-    if (pairs[i].kernel == k) return ccn__math_find((ccn__math_id)pairs[i].math, t);
-  }
-  return NULL;
-}
-
 size_t ccn__kernel(ccn__kernel_id k, ccn__dtype t, void *out, const void *a, const void *b, const void *c,
                    size_t n) {
   kernel_fn *f = table[k][t];
   if (f) return f(out, a, b, c, n);
-  const ccn__math_fn *m = recipe(k, t);
+  const ccn__math_fn *m = ccn__math_of_kernel(k, t);
   if (!m) return 0; /* callers ask ccn__kernel_exists first */
   ccn__math_eval(m, out, a, b, n);
   return n;
 }
 
-bool ccn__kernel_exists(ccn__kernel_id k, ccn__dtype t) { return table[k][t] || recipe(k, t); }
+bool ccn__kernel_exists(ccn__kernel_id k, ccn__dtype t) { return table[k][t] || ccn__math_of_kernel(k, t); }

@@ -93,6 +93,20 @@ const ccn__math_fn *ccn__math_find(ccn__math_id id, ccn__dtype t) {
   return NULL;
 }
 
+const ccn__math_fn *ccn__math_of_kernel(ccn__kernel_id k, ccn__dtype t) {
+  static const struct {
+    uint8_t kernel, math;
+  } pairs[] = {
+#define PAIR(K) {CCN__K_##K, CCN__MATH_##K}
+    PAIR(POW), PAIR(EXP), PAIR(LOG),  PAIR(TANH), PAIR(SIGMOID), PAIR(ERF),
+    PAIR(SIN), PAIR(COS), PAIR(GELU), PAIR(SILU), PAIR(LOG1P),   PAIR(EXPM1),
+#undef PAIR
+  };
+  for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+    if (pairs[i].kernel == k) return ccn__math_find((ccn__math_id)pairs[i].math, t);
+  return NULL;
+}
+
 uint32_t ccn__math_operands(ccn__math_op op) {
   switch (op) {
   case CCN__MATH_OP_ARG:

@@ -8,6 +8,7 @@
 #ifndef CCN_LANG_MATH_H
 #define CCN_LANG_MATH_H
 
+#include "kernels.h"
 #include "num.h"
 
 typedef enum ccn__math_id {
@@ -104,6 +105,8 @@ extern const uint32_t ccn__math_table_count;
 const char *ccn__math_name(ccn__math_id id);
 /* The recipe for F32 or F64; NULL where there is none (f64 lacks erf, sin, cos, pow, gelu). */
 const ccn__math_fn *ccn__math_find(ccn__math_id id, ccn__dtype t);
+/* The list of which elementwise function k is made for t; NULL: it is no such function. */
+const ccn__math_fn *ccn__math_of_kernel(ccn__kernel_id k, ccn__dtype t);
 /* How many operands the op has (0 to 3) and the type of the instruction's value. */
 uint32_t ccn__math_operands(ccn__math_op op);
 ccn__math_type ccn__math_value_type(const ccn__math_ins *i);

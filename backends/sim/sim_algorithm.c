@@ -1,13 +1,9 @@
 /* sim_algorithm.c: a collective algorithm in virtual time: channels step through their programs, each event
  * at its time, earliest first.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "agenda.h"
 #include "algorithm_engine.h"
 #include "sim.h"
-
-typedef struct event {
-  double at;
-  uint32_t channel;
-} event;
 
 typedef struct timing {
   const ccn__collective_use *use;
@@ -15,7 +11,7 @@ typedef struct timing {
   const ccn__machine *m;
   ccn__collective_cost *cost;
   ccn__algo_engine e;
-  CCN__VEC(event) heap;
+  ccn__agenda agenda;
   double *done;               /* of each step */
   double *arrives, *freed;    /* of each slot of a connection */
   double *out_free, *in_free; /* of each port: level * nranks + port */
@@ -26,30 +22,8 @@ typedef struct timing {
   double *phase; /* of each number: when the last barrier let go, or the latest arrival since */
 } timing;
 
-/* ---- events -------------------------------------------------------------------------------------- */
-
-static bool earlier(event x, event y) { return x.at < y.at || (x.at == y.at && x.channel < y.channel); }
-
 static void push(timing *t, double at, uint32_t channel) {
-  *CCN__PUSH(t->e.arena, &t->heap) = (event){at, channel};
-  for (uint32_t i = t->heap.n - 1; i && earlier(t->heap.at[i], t->heap.at[(i - 1) / 2]); i = (i - 1) / 2) {
-    const event x = t->heap.at[i];
-    t->heap.at[i] = t->heap.at[(i - 1) / 2];
-    t->heap.at[(i - 1) / 2] = x;
-  }
-}
-
-static event pop(timing *t) {
-  const event first = t->heap.at[0], last = t->heap.at[--t->heap.n];
-  uint32_t i = 0;
-  for (uint32_t child = 1; child < t->heap.n; child = 2 * i + 1) {
-    if (child + 1 < t->heap.n && earlier(t->heap.at[child + 1], t->heap.at[child])) child++;
-    if (!earlier(t->heap.at[child], last)) break;
-    t->heap.at[i] = t->heap.at[child];
-    i = child;
-  }
-  t->heap.at[i] = last;
-  return first;
+  ccn__agenda_add(t->e.arena, &t->agenda, (ccn__due){at, channel, 0});
 }
 
 /* ---- sizes --------------------------------------------------------------------------------------- */
@@ -213,9 +187,9 @@ static void arrive(timing *t, uint32_t c, double now) {
   }
 }
 
-static void go_on(timing *t, event v) {
+static void go_on(timing *t, ccn__due v) {
   ccn__algo_engine *e = &t->e;
-  const uint32_t c = v.channel, n = ccn__engine_channel(e, c)->steps.n;
+  const uint32_t c = v.who, n = ccn__engine_channel(e, c)->steps.n;
   while (e->pc[c] < n) {
     double now = v.at;
     const uint32_t at = e->first_step[c] + e->pc[c];
@@ -274,6 +248,6 @@ bool ccn__sim_algorithm(ccn__arena *arena, const ccn__collective_use *use, ccn__
   t.phase = CCN__NEWN(arena, double, 2 * most + 1);
   find_ports(&t);
   for (uint32_t c = 0; c < t.e.nchannels; c++) push(&t, 0, c);
-  while (t.heap.n) go_on(&t, pop(&t));
+  while (t.agenda.n) go_on(&t, ccn__agenda_take(&t.agenda));
   return ccn__engine_ended(&t.e, &fault);
 }

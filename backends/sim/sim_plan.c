@@ -1,11 +1,7 @@
 /* sim_plan.c: a plan in virtual time: epoch by epoch; inside one, streams of all ranks go on, earliest first.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "agenda.h"
 #include "sim.h"
-
-typedef struct moment {
-  double at;
-  uint32_t rank, stream;
-} moment;
 
 typedef struct lane { /* a stream of a rank */
   uint32_t next;      /* the step after the last one it has begun */
@@ -25,38 +21,13 @@ typedef struct running {
   double *ended;            /* of each step of the epoch and rank; negative: not yet */
   uint32_t *there;          /* of each step of the epoch and first rank of a group: who has arrived */
   uint32_t from, to;        /* the epoch's steps */
-  CCN__VEC(moment) heap;
+  ccn__agenda agenda;
 } running;
 
 enum { SAME_PASSES = 2 }; /* passes of equal length after which a loop is not simulated further */
 
-/* ---- events -------------------------------------------------------------------------------------- */
-
-static bool earlier(const moment *x, const moment *y) {
-  if (x->at < y->at || x->at > y->at) return x->at < y->at;
-  return x->rank != y->rank ? x->rank < y->rank : x->stream < y->stream;
-}
-
 static void push(running *u, double at, uint32_t rank, uint32_t stream) {
-  *CCN__PUSH(u->arena, &u->heap) = (moment){at, rank, stream};
-  for (uint32_t i = u->heap.n - 1; i && earlier(&u->heap.at[i], &u->heap.at[(i - 1) / 2]); i = (i - 1) / 2) {
-    const moment x = u->heap.at[i];
-    u->heap.at[i] = u->heap.at[(i - 1) / 2];
-    u->heap.at[(i - 1) / 2] = x;
-  }
-}
-
-static moment pop(running *u) {
-  const moment first = u->heap.at[0], last = u->heap.at[--u->heap.n];
-  uint32_t i = 0;
-  for (uint32_t child = 1; child < u->heap.n; child = 2 * i + 1) {
-    if (child + 1 < u->heap.n && earlier(&u->heap.at[child + 1], &u->heap.at[child])) child++;
-    if (!earlier(&u->heap.at[child], &last)) break;
-    u->heap.at[i] = u->heap.at[child];
-    i = child;
-  }
-  u->heap.at[i] = last;
-  return first;
+  ccn__agenda_add(u->arena, &u->agenda, (ccn__due){at, rank, stream});
 }
 
 /* ---- groups -------------------------------------------------------------------------------------- */
@@ -152,25 +123,25 @@ static double waits_until(running *u, uint32_t step, uint32_t rank) {
   return until;
 }
 
-static void go_on(running *u, moment v) {
-  lane *l = &u->lane[v.rank * u->p->nstreams + v.stream];
+static void go_on(running *u, ccn__due v) {
+  lane *l = &u->lane[v.who * u->p->nstreams + v.part];
   while (l->free <= v.at) {
     uint32_t step = l->next;
-    while (step < u->to && u->p->steps.at[step].stream != v.stream) step++;
+    while (step < u->to && u->p->steps.at[step].stream != v.part) step++;
     if (step >= u->to) return;
     l->next = step;
     const ccn__step *t = &u->p->steps.at[step];
-    const double until = waits_until(u, step, v.rank);
+    const double until = waits_until(u, step, v.who);
     if (until < 0 || until > v.at) return; /* its end wakes this stream */
-    if (ccn__plan_does(u->p, t, v.rank)) {
-      if (t->group && group_size(&u->p->g->mesh, t->group) > 1) meet(u, step, v.rank, v.at);
-      else alone(u, step, v.rank, v.at);
+    if (ccn__plan_does(u->p, t, v.who)) {
+      if (t->group && group_size(&u->p->g->mesh, t->group) > 1) meet(u, step, v.who, v.at);
+      else alone(u, step, v.who, v.at);
       return;
     }
-    *end_of(u, step, v.rank) = v.at; /* it leaves the step out, but has waited */
+    *end_of(u, step, v.who) = v.at; /* it leaves the step out, but has waited */
     l->next = step + 1;
     for (uint32_t s = 0; s < u->p->nstreams; s++)
-      if (s != v.stream) push(u, v.at, v.rank, s);
+      if (s != v.part) push(u, v.at, v.who, s);
   }
 }
 
@@ -190,7 +161,7 @@ static void epoch(running *u, uint32_t from, uint32_t to) {
       u->lane[r * nstreams + s] = (lane){.next = from, .free = u->clock[r]};
       push(u, u->clock[r], r, s);
     }
-  while (u->heap.n) go_on(u, pop(u));
+  while (u->agenda.n) go_on(u, ccn__agenda_take(&u->agenda));
   for (uint32_t r = 0; r < world; r++)
     for (uint32_t s = 0; s < nstreams; s++) u->clock[r] = most(u->clock[r], u->lane[r * nstreams + s].free);
 }
