@@ -126,7 +126,7 @@ static void drive_plan(ccn__state *s, void *user) {
   s->rt.execute = ccn__record_execute;
   s->rt.execute_user = &r;
   w->job.instead = instead;
-  if (!is(w, "time")) o->print = NULL;
+  if (!is(w, "time")) o->print = NULL, o->progress = NULL;
   if (r.trace) r.trace("[", 1, r.trace_user);
   ccn__trap trap;
   CCN__TRY(s->rt.heap, trap)
@@ -134,6 +134,7 @@ static void drive_plan(ccn__state *s, void *user) {
   CCN__CATCH(s->rt.heap, trap)
   {}
   o->print = kept.print;
+  o->progress = kept.progress;
   s->rt.execute_user = NULL;
   if (r.trace) r.trace("\n]\n", 3, r.trace_user);
   if (trap.status != CCN_OK) ccn__throw(s->rt.heap, trap.status);

@@ -106,9 +106,9 @@ static void put_head(const tuner *w, const ccn__tune_result *r, ccn__text *t) {
   ccn__text_printf(t, "# %s on %u rank%s of %s", w->x->g->name, w->x->rt->world,
                    w->x->rt->world == 1 ? "" : "s", w->machine->name);
   put_sizes(w, t, ", ", ", ", " = ");
-  ccn__text_printf(t,
-                   "\n# %u different graphs from %u moves (%u refused or without sense, %u seen before)%s\n",
-                   r->seen.n, r->moves, r->refused, r->known, r->whole ? "" : "; not all were tried");
+  ccn__text_printf(
+    t, "\n# %u different graph%s from %u moves (%u refused or without sense, %u seen before)%s\n", r->seen.n,
+    r->seen.n == 1 ? "" : "s", r->moves, r->refused, r->known, r->whole ? "" : "; not all were tried");
   if (r->best) put_row(w, t, best, "with this schedule");
   if (r->second && r->second != CCN__NO_ID) put_row(w, t, &r->seen.at[r->second], "with the next best");
   put_row(w, t, &r->seen.at[0], r->best ? "alone" : "alone: nothing is faster");
@@ -274,12 +274,14 @@ static void drive(ccn__state *s, void *user) {
   s->rt.execute_user = w;
   w->job.instead = instead;
   o->print = NULL;
+  o->progress = NULL;
   ccn__trap trap;
   CCN__TRY(s->rt.heap, trap)
   { ccn__drive(s, &w->job); }
   CCN__CATCH(s->rt.heap, trap)
   {}
   o->print = kept.print;
+  o->progress = kept.progress;
   s->rt.execute_user = NULL;
   if (trap.status != CCN_OK) ccn__throw(s->rt.heap, trap.status);
 }
