@@ -73,7 +73,6 @@ class Program:
         self.axes = ["dp"] if mesh == "one" else ["dp", "tp"]
         self.params, self.body, self.syms, self.types = [], [], {}, {}
         self.outputs, self.least, self.size_is = [], {}, {}
-        self.reduced = []  # what all-reduces read
         self.exact = exact
         self.twice = rng.random() < 0.3
         self.count = 0
@@ -426,13 +425,8 @@ def propose_collective(p, op):
              "slice": (R,), "local": (R, P)}[op]
     fits = lambda t: t.kind(axis) in takes and (t.dims or op not in ("slice", "reducescatter", "scatter", "alltoall"))
     x = p.pick(fits)
-    twins = [v for v in p.reduced if v in p.types and fits(p.types[v])] if op == "allreduce" else []
-    if twins and rng.random() < 0.5:  # what another all-reduce reads too
-        x = rng.choice(twins)
     if not x:
         return None
-    if op == "allreduce":
-        p.reduced.append(x)
     t = p.types[x]
     place = t.place.get(axis, (R,))
     rank = len(t.dims)
@@ -819,8 +813,6 @@ def grow(p, count):
             s = propose(p, "allreduce")
         elif "allreduce" in has and r < 0.14:
             s = propose(p, "update")
-        elif "allreduce" in has and r < 0.2:
-            s = propose(p, "allreduce")
         for _ in range(12):
             if s:
                 break

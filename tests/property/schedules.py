@@ -308,7 +308,7 @@ class Maker:
         reduces = [n for n in g.nodes if n.op == "allreduce" and n.label() and n.region is None and n.type.dims]
         if reduces and not self.done and rng.random() < 0.8:
             self.done.add("template")
-            return (rng.random() < 0.4 and self.two_scatters(g)) or self.template(g, reduces)
+            return self.template(g, reduces)
         unread = any(not g.read(n.id) and n.op not in ("update", "param", "const") for n in g.nodes)
         kinds = {"split": 10, "reorder": 20, "fuse": 14, "overlap": 14, "shard": 16, "dead": 60 if unread else 3, "chunks": 9,
                  "algorithm": 12, "fast": 9}
